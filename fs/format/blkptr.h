@@ -44,7 +44,7 @@ struct Blkptr {
   std::array<std::uint64_t, 4> checksum{};
   std::array<std::byte, 112> payload{};  // embedded only: psize bytes of it
 
-  bool is_hole() const noexcept { return !embedded && dva[0].asize == 0 && dva[0].offset == 0; }
+  bool is_hole() const noexcept { return !embedded && dva[0] == Dva{}; }
   bool is_gang() const noexcept { return !embedded && dva[0].gang; }
   // Number of copies on disk. 0 for holes and embedded pointers.
   unsigned copies() const noexcept;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -15,6 +16,7 @@ namespace zuse::format {
 
 inline constexpr std::size_t kDnodeSlotSize = 512;
 inline constexpr std::size_t kDnodeCoreSize = 64;
+inline constexpr unsigned kDnodeSlotsMax = 32;
 inline constexpr std::uint8_t kDnodeUsedBytes = 1;
 inline constexpr std::uint8_t kDnodeUserUsedAccounted = 2;
 inline constexpr std::uint8_t kDnodeSpill = 4;
@@ -48,8 +50,12 @@ struct DnodePhys {
 Result<DnodePhys> decode_dnode(std::span<const std::byte> slot, ByteOrder order);
 // Fills slots() * 512 bytes, all of them. shape: what decode_dnode would accept.
 void encode_dnode(const DnodePhys& dnode, std::span<std::byte> slot, ByteOrder order);
-// Walks a block of dnodes: calls visit(slot index, dnode's first byte, slots) for each allocated
-// one. errors: corrupt. The number of allocated dnodes in it (its fill count).
+// Walks a block of dnodes: calls visit(slot index, the dnode's own bytes) for each allocated one,
+// in order. errors: corrupt, if a dnode says that it runs past the block; what visit answers.
+Result<void> for_each_dnode(
+    std::span<const std::byte> block,
+    const std::function<Result<void>(std::size_t slot, std::span<const std::byte> dnode)>& visit);
+// The number of allocated dnodes in a block of them: its fill count. errors: corrupt.
 Result<std::uint64_t> count_dnodes(std::span<const std::byte> block);
 
 }  // namespace zuse::format

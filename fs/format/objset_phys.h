@@ -5,6 +5,7 @@
 #include <span>
 
 #include "fs/format/dnode_phys.h"
+#include "fs/format/zil.h"
 
 namespace zuse::format {
 
@@ -17,13 +18,6 @@ inline constexpr std::uint64_t kObjsetProjectQuota = 4;
 inline constexpr std::size_t kObjsetSizeV1 = 1024;
 inline constexpr std::size_t kObjsetSizeV2 = 2048;
 inline constexpr std::size_t kObjsetSizeV3 = 4096;
-
-// Head of the intent log of an object set. source: format page 09 section 1.
-struct ZilHeader {
-  std::uint64_t claim_txg = 0, replay_seq = 0;
-  Blkptr log;  // hole: no log
-  std::uint64_t claim_block_seq = 0, flags = 0, claim_record_seq = 0;
-};
 
 struct ObjsetPhys {
   DnodePhys meta_dnode;
