@@ -26,7 +26,7 @@ Result<GangHeader> decode_gang_header(std::span<const std::byte> block, ByteOrde
 void encode_gang_header(const GangHeader& header, std::span<std::byte> block, ByteOrder order);
 
 // The verifier words that a gang header's checksum is seeded with: always of the first copy.
-constexpr std::array<std::uint64_t, 4> gang_verifier(const Blkptr& gang) noexcept {
+inline std::array<std::uint64_t, 4> gang_verifier(const Blkptr& gang) noexcept {
   return {gang.dva[0].vdev, gang.dva[0].offset, gang.birth(), 0};
 }
 
