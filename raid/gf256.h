@@ -60,6 +60,9 @@ struct NibbleProducts {
 extern const std::array<NibbleProducts, 256> kNibbleProducts;
 // kProducts[c][b] = c * b.
 extern const std::array<std::array<std::uint8_t, 256>, 256> kProducts;
+// Multiplication by a coefficient as an 8 x 8 matrix over GF(2), as GFNI's affine instruction takes
+// it: byte 7 - i holds the bits of the factor that make up bit i of the product.
+extern const std::array<std::uint64_t, 256> kBitMatrices;
 
 static_assert(exp2(8) == 29 && exp2(32) == 157 && exp2(64) == 95 && exp2(128) == 133);
 static_assert(exp2(254) == 142 && exp2(255) == 1);

@@ -13,9 +13,9 @@
 namespace zuse::raid {
 
 inline constexpr unsigned kParityMax = 3;
-inline constexpr unsigned kColumnsMax = 255;       // parity and data together
-inline constexpr std::size_t kKernelStep = 64;     // bytes; kernels take multiples of it
-inline constexpr std::size_t kStripBytes = 16384;  // most bytes that one kernel call is given
+inline constexpr unsigned kColumnsMax = 255;      // parity and data together
+inline constexpr std::size_t kKernelStep = 64;    // bytes; kernels take multiples of it
+inline constexpr std::size_t kStripBytes = 8192;  // most bytes that one kernel call is given
 
 // One stretch of a stripe to compute parity for.
 struct Row {
