@@ -47,8 +47,9 @@ struct BlockWriteJob {
 };
 
 struct ReadOptions {
-  bool cache = true;      // keep the block in the cache
-  bool prefetch = false;  // nobody waits: low priority, errors are dropped
+  bool cache = true;            // keep the block in the cache
+  bool prefetch = false;        // nobody waits: low priority, errors are dropped
+  std::uint32_t hole_size = 0;  // bytes of zeros that a hole gives; 0: what its pointer says
 };
 
 // Thread-safe.
@@ -75,6 +76,27 @@ class BlockStore {
   // Gives the space of a block back once `txg` is on disk (and two more have passed). Gang blocks
   // free their children. Holes and embedded pointers are ignored. Thread-safe, syncing context.
   virtual void free(std::uint64_t txg, const format::Blkptr& blkptr) = 0;
+
+  // A place for one block of the intent log, in the open `txg`: a pointer with one DVA and `size`
+  // bytes, uncompressed; the checksum fields are the log's to fill. Its free() waits for the group.
+  // Such a block is read like any other, once it is sealed. errors: no_space, unsupported (a store
+  // that has no log).
+  virtual Result<format::Blkptr> allocate_log_block(std::uint64_t /*txg*/, std::uint32_t /*size*/) {
+    return fail(Errc::unsupported, "this store keeps no intent log");
+  }
+  // Takes the space of a log block that was written before a crash, so that nothing else lies
+  // there. Fine if it is taken already. errors: invalid.
+  virtual Result<void> claim(std::uint64_t /*txg*/, const format::Blkptr& /*blkptr*/) {
+    return fail(Errc::unsupported, "this store keeps no intent log");
+  }
+  // Writes the sealed bytes of a log block. Not flushed. errors: io.
+  virtual Result<void> write_log_block(const format::Blkptr& /*blkptr*/,
+                                       std::span<const std::byte> /*data*/,
+                                       const Bookmark& /*bookmark*/) {
+    return fail(Errc::unsupported, "this store keeps no intent log");
+  }
+  // All that was written is on stable storage. errors: io.
+  virtual Result<void> flush() { return {}; }
 
   // Sum over the DVAs of asize, deflated: the unit of all "used" numbers (format page 04
   // section 4.2).
