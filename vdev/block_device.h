@@ -7,6 +7,7 @@
 // completion.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -46,6 +47,10 @@ struct IoRequest {
   // that needs to see the completion wraps it and calls the one it found.
   std::function<void(IoRequest&)> on_done;
 
+  // Bytes that the request covers on the device; 0 for a flush.
+  std::uint64_t size() const noexcept { return op == IoOp::discard ? length : data.size(); }
+
+  // May be the end of the request's life: its owner learns of it here.
   void finish(IoStatus result) {
     status = result;
     if (on_done) {
@@ -55,6 +60,16 @@ struct IoRequest {
 };
 
 class IoBatch;
+
+// "read", "write", "flush", "discard".
+const char* to_string(IoOp op) noexcept;
+
+// How one open file wants to be spoken to. Alignments of 1: page-cached, anything goes.
+struct FileAccess {
+  int fd = -1;
+  std::uint32_t memory_alignment = 1;  // bytes, a power of two: of buffer addresses
+  std::uint32_t offset_alignment = 1;  // bytes, a power of two: of offsets and lengths
+};
 
 // Thread-safe, except that close-like operations need the owner to have stopped all I/O.
 class BlockDevice {
@@ -83,7 +98,9 @@ class BlockDevice {
 };
 
 // A set of requests in flight. Used by one thread at a time. Waiting is mandatory before the
-// requests die; the destructor does it.
+// requests die; the destructor does it. Requests of a batch have no order among them, but for one
+// rule: a flush begins after the requests of its device that were queued before it have ended.
+// Completions may add requests to the batch, and those are waited for too.
 class IoBatch {
  public:
   IoBatch();
@@ -101,7 +118,12 @@ class IoBatch {
 
   // For file devices: queue one operation on an open file. fd stays open until the batch is waited
   // for.
-  void queue_file(int fd, IoRequest& request);
+  void queue_file(const FileAccess& file, IoRequest& request);
+  void queue_file(int fd, IoRequest& request) { queue_file(FileAccess{.fd = fd}, request); }
+
+  // Calls `then` on the waiting thread once the clock has reached `due`: wait() does not return
+  // before. For decorators that hold a completion back.
+  void call_at(std::chrono::steady_clock::time_point due, std::function<void()> then);
 
  private:
   struct Impl;
