@@ -132,6 +132,10 @@ const vdev::TopGeometry& Allocator::geometry(unsigned top) const {
   return tops_[top]->spec.geometry;
 }
 
+bool Allocator::is_allocatable(unsigned top) const {
+  return top < tops_.size() && tops_[top]->spec.allocatable;
+}
+
 Result<void> Allocator::load(unsigned top, std::uint64_t metaslab,
                              std::span<const format::SpaceMapEntry> entries) {
   if (metaslab >= metaslab_count(top)) {

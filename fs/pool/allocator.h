@@ -64,6 +64,7 @@ class Allocator {
   unsigned top_count() const noexcept { return static_cast<unsigned>(tops_.size()); }
   std::uint64_t metaslab_count(unsigned top) const;
   const vdev::TopGeometry& geometry(unsigned top) const;
+  bool is_allocatable(unsigned top) const;
 
   // Tells what is allocated, as read from the metaslab's space map: its entries in order (none: all
   // is free). Until then nothing is allocated there. errors: corrupt, exists, invalid.
