@@ -44,6 +44,10 @@ class Zap {
   // Makes an existing, empty object's data an empty micro ZAP.
   static Result<void> initialise(Dnode& dnode, Tx& tx, std::uint64_t normalization = 0);
 
+  // Drops what is remembered about the object's contents. For code that writes a ZAP's blocks as
+  // plain data (receive): to be called after it.
+  static void forget(Dnode& dnode);
+
   const DnodeRef& dnode() const noexcept { return dnode_; }
   std::uint64_t object() const noexcept { return dnode_->object(); }
 
