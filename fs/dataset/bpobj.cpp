@@ -5,7 +5,7 @@
 namespace zuse::dataset {
 namespace {
 
-constexpr unsigned kDepthMax = 32;                  // nesting of lists below lists
+constexpr unsigned kDepthMax = 32;  // nesting of lists below lists
 
 }  // namespace
 
@@ -35,7 +35,8 @@ BlockSpace space_of(const pool::BlockStore& store, const format::Blkptr& blkptr)
 Result<Bpobj> Bpobj::open(object::Objset& mos, std::uint64_t object) {
   ZUSE_TRY(object::DnodeRef dnode, mos.hold(object));
   if (dnode->bonus_type() != format::ObjectType::bpobj_header) {
-    return fail(Errc::corrupt, "MOS object " + std::to_string(object) + " is not a block pointer list");
+    return fail(Errc::corrupt,
+                "MOS object " + std::to_string(object) + " is not a block pointer list");
   }
   ZUSE_TRY(const auto header, format::decode_bpobj_header(dnode->bonus(), kHostOrder));
   return Bpobj(mos, std::move(dnode), header);
@@ -81,7 +82,8 @@ Result<void> Bpobj::append(object::Tx& tx, const format::Blkptr& blkptr) {
   return store_header(tx);
 }
 
-Result<void> Bpobj::for_each(const std::function<Result<void>(const format::Blkptr&)>& visit) const {
+Result<void> Bpobj::for_each(
+    const std::function<Result<void>(const format::Blkptr&)>& visit) const {
   return visit_at(visit, 0);
 }
 
@@ -91,13 +93,15 @@ Result<void> Bpobj::visit_at(const std::function<Result<void>(const format::Blkp
   if (depth > kDepthMax) {
     return fail(Errc::corrupt, what + " is nested too deep");
   }
-  const std::uint64_t limit = dnode_->block_size() / format::kBlkptrSize * (dnode_->max_block() + 1);
+  const std::uint64_t limit =
+      dnode_->block_size() / format::kBlkptrSize * (dnode_->max_block() + 1);
   if (header_.block_count > limit) {
     return fail(Errc::corrupt, what + " claims more entries than it has blocks for");
   }
   for (std::uint64_t i = 0; i < header_.block_count; ++i) {
     format::BlkptrPhys phys;
-    ZUSE_TRY_VOID(dnode_->read(i * format::kBlkptrSize, std::as_writable_bytes(std::span(&phys, 1))));
+    ZUSE_TRY_VOID(
+        dnode_->read(i * format::kBlkptrSize, std::as_writable_bytes(std::span(&phys, 1))));
     ZUSE_TRY_VOID(visit(format::decode(phys, kHostOrder)));
   }
   if (header_.sub_list == 0) {

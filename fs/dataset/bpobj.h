@@ -28,8 +28,9 @@ class Bpobj {
  public:
   static Result<Bpobj> open(object::Objset& mos, std::uint64_t object);
   // A new, empty list. source: format page 04 section 5 (bonus length 48).
-  static Result<std::uint64_t> create(object::Objset& mos, object::Tx& tx, std::uint32_t block_size,
-                                      format::Compression compression = format::Compression::inherit);
+  static Result<std::uint64_t> create(
+      object::Objset& mos, object::Tx& tx, std::uint32_t block_size,
+      format::Compression compression = format::Compression::inherit);
   // Frees the object (its entries are not touched) and those below it.
   static Result<void> destroy(object::Objset& mos, object::Tx& tx, std::uint64_t object);
 
@@ -38,7 +39,8 @@ class Bpobj {
   BlockSpace space() const;
 
   Result<void> append(object::Tx& tx, const format::Blkptr& blkptr);
-  // Own entries, then those of the lists below. errors: corrupt (nesting too deep, counts that lie).
+  // Own entries, then those of the lists below. errors: corrupt (nesting too deep, counts that
+  // lie).
   Result<void> for_each(const std::function<Result<void>(const format::Blkptr&)>& visit) const;
   // Forgets every entry and frees the lists below.
   Result<void> clear(object::Tx& tx);

@@ -22,7 +22,8 @@ Result<Deadlist> Deadlist::open(object::Objset& mos, std::uint64_t object) {
   ZUSE_TRY_VOID(object::Zap(dnode).for_each([&](const object::ZapEntry& entry) -> Result<void> {
     std::uint64_t key = 0;
     const char* const end = entry.name.data() + entry.name.size();
-    if (std::from_chars(entry.name.data(), end, key, 16).ptr != end || entry.value.integers.empty()) {
+    if (std::from_chars(entry.name.data(), end, key, 16).ptr != end ||
+        entry.value.integers.empty()) {
       return fail(Errc::corrupt, "deadlist " + std::to_string(object) + " has a damaged entry");
     }
     list.lists_[key] = entry.value.integers[0];

@@ -22,7 +22,8 @@ class Deadlist {
   Result<void> insert(object::Tx& tx, Features& features, const format::Blkptr& blkptr);
 
  private:
-  explicit Deadlist(object::Objset& mos, object::DnodeRef dnode) : mos_(&mos), dnode_(std::move(dnode)) {}
+  explicit Deadlist(object::Objset& mos, object::DnodeRef dnode)
+      : mos_(&mos), dnode_(std::move(dnode)) {}
   bool old_format() const { return dnode_->bonus_type() == format::ObjectType::bpobj_header; }
 
   object::Objset* mos_;

@@ -1,4 +1,5 @@
-// Directories and datasets of the MOS: lookup by name, listing, and the space accounting primitives.
+// Directories and datasets of the MOS: lookup by name, listing, and the space accounting
+// primitives.
 #include "fs/dataset/dsl.h"
 
 #include <algorithm>
@@ -8,10 +9,12 @@
 namespace zuse::dataset {
 namespace {
 
-constexpr unsigned kDepthMax = 64;          // nesting of directories; OpenZFS allows 50
+constexpr unsigned kDepthMax = 64;  // nesting of directories; OpenZFS allows 50
 constexpr std::size_t kSnapshotsMax = 1 << 20;
 
-bool hidden_name(std::string_view name) { return name.empty() || name[0] == '$' || name[0] == '%'; }
+bool hidden_name(std::string_view name) {
+  return name.empty() || name[0] == '$' || name[0] == '%';
+}
 
 std::uint64_t add_signed(std::uint64_t value, std::int64_t by) {
   return value + static_cast<std::uint64_t>(by);
@@ -63,7 +66,8 @@ Result<format::DslDirPhys> Dsl::directory(std::uint64_t object) {
            bonus_of(mos_, object, format::ObjectType::dsl_dir, format::kDslDirSize));
   ZUSE_TRY(const auto phys, format::decode_dsl_dir(bonus, kHostOrder));
   const LockGuard lock(mutex_);
-  return directories_.try_emplace(object, Cached<format::DslDirPhys>{phys, false}).first->second.phys;
+  return directories_.try_emplace(object, Cached<format::DslDirPhys>{phys, false})
+      .first->second.phys;
 }
 
 Result<format::DslDatasetPhys> Dsl::dataset(std::uint64_t object) {
@@ -78,7 +82,8 @@ Result<format::DslDatasetPhys> Dsl::dataset(std::uint64_t object) {
            bonus_of(mos_, object, format::ObjectType::dsl_dataset, format::kDslDatasetSize));
   ZUSE_TRY(const auto phys, format::decode_dsl_dataset(bonus, kHostOrder));
   const LockGuard lock(mutex_);
-  return datasets_.try_emplace(object, Cached<format::DslDatasetPhys>{phys, false}).first->second.phys;
+  return datasets_.try_emplace(object, Cached<format::DslDatasetPhys>{phys, false})
+      .first->second.phys;
 }
 
 void Dsl::put_directory(std::uint64_t object, const format::DslDirPhys& phys) {
@@ -293,8 +298,9 @@ Result<void> Dsl::did_use(std::uint64_t object, format::UsedPart kind, const Spa
                           format::UsedPart::child_rsrv, format::UsedPart::child);
 }
 
-Result<void> Dsl::did_use_transfer(std::uint64_t object, const SpaceDelta& delta, std::int64_t to_new,
-                                   format::UsedPart from, format::UsedPart to) {
+Result<void> Dsl::did_use_transfer(std::uint64_t object, const SpaceDelta& delta,
+                                   std::int64_t to_new, format::UsedPart from,
+                                   format::UsedPart to) {
   ZUSE_TRY(auto phys, directory(object));
   const std::int64_t up = reservation_delta(phys, delta.used);
   phys.used = add_signed(phys.used, delta.used);
@@ -310,7 +316,8 @@ Result<void> Dsl::did_use_transfer(std::uint64_t object, const SpaceDelta& delta
                           format::UsedPart::child_rsrv, format::UsedPart::child);
 }
 
-Result<void> Dsl::transfer(std::uint64_t object, std::int64_t bytes, format::UsedPart from, format::UsedPart to) {
+Result<void> Dsl::transfer(std::uint64_t object, std::int64_t bytes, format::UsedPart from,
+                           format::UsedPart to) {
   ZUSE_TRY(auto phys, directory(object));
   phys.part(from) = add_signed(phys.part(from), -bytes);
   phys.part(to) = add_signed(phys.part(to), bytes);
@@ -333,7 +340,8 @@ Result<void> check_pool_name(std::string_view name) {
     return bad("it must begin with a letter");
   }
   for (const char c : name) {
-    if (!letter(c) && !(c >= '0' && c <= '9') && c != '_' && c != '-' && c != '.' && c != ':' && c != ' ') {
+    if (!letter(c) && !(c >= '0' && c <= '9') && c != '_' && c != '-' && c != '.' && c != ':' &&
+        c != ' ') {
       return bad("only letters, digits, and any of _-.: are allowed");
     }
   }

@@ -1,6 +1,6 @@
-// Dsl, dataset and snapshot layer: the tree of directories (names, properties, space) and the datasets
-// in it, as the MOS keeps them. Directories and datasets that were looked at stay in memory; the sync
-// thread changes them there and writes back what changed. source: format page 07.
+// Dsl, dataset and snapshot layer: the tree of directories (names, properties, space) and the
+// datasets in it, as the MOS keeps them. Directories and datasets that were looked at stay in
+// memory; the sync thread changes them there and writes back what changed. source: format page 07.
 #pragma once
 
 #include <cstdint>
@@ -30,9 +30,9 @@ struct SpaceDelta {
 
 // A dataset by name, with where it hangs.
 struct NamedDataset {
-  std::string name;              // "tank/home", "tank/home@monday"
-  std::uint64_t dataset = 0;     // object
-  std::uint64_t directory = 0;   // object
+  std::string name;             // "tank/home", "tank/home@monday"
+  std::uint64_t dataset = 0;    // object
+  std::uint64_t directory = 0;  // object
   bool snapshot = false;
 };
 
@@ -65,7 +65,8 @@ class Dsl {
   // Local value in the directory's property ZAP. errors: invalid.
   Result<void> set_property(object::Tx& tx, const NamedDataset& dataset, std::string_view name,
                             std::string_view value);
-  // Bytes that `directory` may still use, given what its parent has. source: format page 07 section 7.4.
+  // Bytes that `directory` may still use, given what its parent has. source: format page 07
+  // section 7.4.
   Result<std::uint64_t> available(std::uint64_t directory, std::uint64_t pool_available);
 
   // Syncing context: change a copy and store it. Written to the MOS by flush().
@@ -75,9 +76,10 @@ class Dsl {
 
   // Space changes of a directory, handed up to its parents. source: format page 07 section 7.3.
   Result<void> did_use(std::uint64_t directory, format::UsedPart kind, const SpaceDelta& delta);
-  Result<void> did_use_transfer(std::uint64_t directory, const SpaceDelta& delta, std::int64_t to_new,
-                                format::UsedPart from, format::UsedPart to);
-  Result<void> transfer(std::uint64_t directory, std::int64_t bytes, format::UsedPart from, format::UsedPart to);
+  Result<void> did_use_transfer(std::uint64_t directory, const SpaceDelta& delta,
+                                std::int64_t to_new, format::UsedPart from, format::UsedPart to);
+  Result<void> transfer(std::uint64_t directory, std::int64_t bytes, format::UsedPart from,
+                        format::UsedPart to);
 
  private:
   template <class Phys>
@@ -86,9 +88,10 @@ class Dsl {
     bool dirty = false;
   };
 
-  Result<void> list_below(std::uint64_t directory, const std::string& name, bool snapshots, bool hidden,
-                          unsigned depth, std::vector<NamedDataset>& found);
-  Result<void> resolve(const NamedDataset& dataset, const PropertyInfo& property, PropertySet& into);
+  Result<void> list_below(std::uint64_t directory, const std::string& name, bool snapshots,
+                          bool hidden, unsigned depth, std::vector<NamedDataset>& found);
+  Result<void> resolve(const NamedDataset& dataset, const PropertyInfo& property,
+                       PropertySet& into);
   Result<std::vector<std::pair<std::uint64_t, std::string>>> lineage(std::uint64_t directory,
                                                                      const std::string& name);
 

@@ -19,7 +19,8 @@ struct Stored {
   bool received = false;
 };
 
-Result<std::optional<Stored>> stored(object::Objset& mos, std::uint64_t zap, const std::string& name) {
+Result<std::optional<Stored>> stored(object::Objset& mos, std::uint64_t zap,
+                                     const std::string& name) {
   if (zap == 0) {
     return std::nullopt;
   }
@@ -54,11 +55,13 @@ Result<std::optional<Stored>> stored(object::Objset& mos, std::uint64_t zap, con
 PropertyValue number(std::uint64_t value, std::string text) {
   return {std::move(text), value, PropertySource::none, {}};
 }
-PropertyValue bytes(std::uint64_t value) { return number(value, format_size(value)); }
+PropertyValue bytes(std::uint64_t value) {
+  return number(value, format_size(value));
+}
 
 std::string ratio(std::uint64_t uncompressed, std::uint64_t compressed) {
-  const double value = compressed == 0 ? 1.0
-                                       : static_cast<double>(uncompressed) / static_cast<double>(compressed);
+  const double value =
+      compressed == 0 ? 1.0 : static_cast<double>(uncompressed) / static_cast<double>(compressed);
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.2fx", value < 1.0 ? 1.0 : value);
   return text.data();
@@ -93,11 +96,15 @@ Result<std::vector<std::pair<std::uint64_t, std::string>>> Dsl::lineage(std::uin
   return chain;
 }
 
-Result<void> Dsl::resolve(const NamedDataset& named, const PropertyInfo& property, PropertySet& into) {
+Result<void> Dsl::resolve(const NamedDataset& named, const PropertyInfo& property,
+                          PropertySet& into) {
   const std::string key(property.name);
-  PropertyValue result{property.kind == PropertyKind::text ? std::string(property.default_text)
-                                                           : format_property(property, property.default_number),
-                       property.default_number, PropertySource::defaulted, {}};
+  PropertyValue result{property.kind == PropertyKind::text
+                           ? std::string(property.default_text)
+                           : format_property(property, property.default_number),
+                       property.default_number,
+                       PropertySource::defaulted,
+                       {}};
   const auto take = [&](const Stored& found, PropertySource source) {
     if (property.kind == PropertyKind::text) {
       result.text = found.value.as_string();
@@ -172,9 +179,10 @@ Result<PropertySet> Dsl::properties(const NamedDataset& named) {
   if (named.snapshot) {
     all["used"] = bytes(phys.unique);
     all["compressratio"] = number(0, ratio(phys.uncompressed, phys.compressed));
-    for (const char* name : {"quota", "reservation", "refquota", "refreservation", "recordsize", "compression",
-                             "checksum", "copies", "atime", "relatime", "logbias", "sync", "dedup", "readonly",
-                             "dnodesize", "redundant_metadata", "special_small_blocks", "snapdir", "longname"}) {
+    for (const char* name :
+         {"quota", "reservation", "refquota", "refreservation", "recordsize", "compression",
+          "checksum", "copies", "atime", "relatime", "logbias", "sync", "dedup", "readonly",
+          "dnodesize", "redundant_metadata", "special_small_blocks", "snapdir", "longname"}) {
       all.erase(name);  // a snapshot writes nothing
     }
     return set;
@@ -227,7 +235,8 @@ Result<void> Dsl::set_property(object::Tx& tx, const NamedDataset& named, std::s
     return props.update_value(tx, property->name, object::ZapValue::string(value));
   }
   ZUSE_TRY(const std::uint64_t stored_number, parse_property(*property, value));
-  if (property->name == "refquota" || property->name == "refreservation" || property->name == "reservation") {
+  if (property->name == "refquota" || property->name == "refreservation" ||
+      property->name == "reservation") {
     return fail(Errc::unsupported, "property '" + key + "' cannot be set yet (docs/limits.md)");
   }
   if (property->name == "quota") {

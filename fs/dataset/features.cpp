@@ -4,8 +4,8 @@
 
 namespace zuse::dataset {
 
-Result<Features> Features::load(object::Objset& mos, std::uint64_t read_zap, std::uint64_t write_zap,
-                                std::uint64_t descriptions) {
+Result<Features> Features::load(object::Objset& mos, std::uint64_t read_zap,
+                                std::uint64_t write_zap, std::uint64_t descriptions) {
   Features features;
   features.read_zap_ = read_zap;
   features.write_zap_ = write_zap;
@@ -46,7 +46,8 @@ std::vector<std::string> Features::label_features() const {
 Result<void> Features::check_readable() const {
   for (const auto& [guid, count] : counts_) {
     if (count != 0 && !format::pool_may_read(guid, in_write_zap_.at(guid))) {
-      return fail(Errc::unsupported, "the pool uses feature " + guid + ", which this version cannot read");
+      return fail(Errc::unsupported,
+                  "the pool uses feature " + guid + ", which this version cannot read");
     }
   }
   return {};
@@ -56,8 +57,9 @@ Result<void> Features::check_writable() const {
   ZUSE_TRY_VOID(check_readable());
   for (const auto& [guid, count] : counts_) {
     if (count != 0 && !format::pool_may_write(guid)) {
-      return fail(Errc::unsupported, "the pool uses feature " + guid +
-                                         ", which this version cannot write; import it with -o readonly=on");
+      return fail(Errc::unsupported,
+                  "the pool uses feature " + guid +
+                      ", which this version cannot write; import it with -o readonly=on");
     }
   }
   return {};
@@ -96,7 +98,8 @@ Result<void> Features::adjust(object::Objset& mos, object::Tx& tx, std::string_v
     return fail(Errc::unsupported, "feature " + std::string(guid) + " is not enabled on this pool");
   }
   if (by < 0 && it->second < static_cast<std::uint64_t>(-by)) {
-    return fail(Errc::corrupt, "the count of feature " + std::string(guid) + " would fall below zero");
+    return fail(Errc::corrupt,
+                "the count of feature " + std::string(guid) + " would fall below zero");
   }
   it->second += static_cast<std::uint64_t>(by);
   ZUSE_TRY(object::Zap zap, object::Zap::open(mos, zap_of(guid)));

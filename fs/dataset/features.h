@@ -50,11 +50,14 @@ class Features {
   bool enabled(std::string_view guid) const { return counts_.contains(guid); }
   bool active(std::string_view guid) const { return count(guid) != 0; }
   std::uint64_t count(std::string_view guid) const;
-  const std::map<std::string, std::uint64_t, std::less<>>& counts() const noexcept { return counts_; }
+  const std::map<std::string, std::uint64_t, std::less<>>& counts() const noexcept {
+    return counts_;
+  }
   // What label configurations list: active features that are needed to read the MOS.
   std::vector<std::string> label_features() const;
 
-  // errors: unsupported, naming the first active feature that zuse lacks: for any use, or for writing.
+  // errors: unsupported, naming the first active feature that zuse lacks: for any use, or for
+  // writing.
   Result<void> check_readable() const;
   Result<void> check_writable() const;
 

@@ -8,7 +8,9 @@ namespace {
 
 constexpr std::uint64_t kLargeBlock = 131072;  // blocks above it need the feature large_blocks
 
-std::int64_t as_signed(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+std::int64_t as_signed(std::uint64_t value) {
+  return static_cast<std::int64_t>(value);
+}
 
 }  // namespace
 
@@ -32,7 +34,9 @@ Result<object::Tx> Head::begin(std::uint64_t bytes, bool frees) {
   return object::Tx(std::move(hold));
 }
 
-Result<void> Head::sync() { return read_only_ ? Result<void>() : services_.wait_synced(); }
+Result<void> Head::sync() {
+  return read_only_ ? Result<void>() : services_.wait_synced();
+}
 
 Space Head::space() const {
   Space space;
@@ -98,15 +102,17 @@ Result<void> Head::book(object::Tx& tx, Features& features, Changes changes) {
   const auto reserved = as_signed(properties_.number("refreservation"));
   const std::int64_t unique_before = as_signed(phys.unique);
   const std::int64_t unique_after = unique_before + delta.used;
-  const std::int64_t charged =
-      std::max(unique_after, reserved) - std::max(unique_before, reserved);
-  const auto add = [](std::uint64_t& value, std::int64_t by) { value += static_cast<std::uint64_t>(by); };
+  const std::int64_t charged = std::max(unique_after, reserved) - std::max(unique_before, reserved);
+  const auto add = [](std::uint64_t& value, std::int64_t by) {
+    value += static_cast<std::uint64_t>(by);
+  };
   add(phys.referenced, delta.used);
   add(phys.compressed, delta.compressed);
   add(phys.uncompressed, delta.uncompressed);
   add(phys.unique, delta.used);
-  ZUSE_TRY_VOID(dsl.did_use_transfer(named_.directory, {charged, delta.compressed, delta.uncompressed},
-                                     delta.used, format::UsedPart::refrsrv, format::UsedPart::head));
+  ZUSE_TRY_VOID(dsl.did_use_transfer(named_.directory,
+                                     {charged, delta.compressed, delta.uncompressed}, delta.used,
+                                     format::UsedPart::refrsrv, format::UsedPart::head));
 
   if (!changes.dead.empty()) {
     ZUSE_TRY(Deadlist deadlist, Deadlist::open(dsl.mos(), phys.deadlist));
@@ -123,7 +129,8 @@ Result<void> Head::book(object::Tx& tx, Features& features, Changes changes) {
       phys.referenced -= space.used;
       phys.compressed -= space.compressed;
       phys.uncompressed -= space.uncompressed;
-      if (previous.next_snap == named_.dataset && blkptr.allocation_birth() > previous.prev_snap_txg) {
+      if (previous.next_snap == named_.dataset &&
+          blkptr.allocation_birth() > previous.prev_snap_txg) {
         previous.unique += space.used;
       }
       if (blkptr.allocation_birth() > origin_txg) {

@@ -51,8 +51,8 @@ std::vector<std::byte> encode_header(const Header& header) {
   return bonus;
 }
 
-// Bytes from a logical offset on, around the end of the ring. Before the first record ends the ring has no
-// creation part: then offsets are plain.
+// Bytes from a logical offset on, around the end of the ring. Before the first record ends the ring
+// has no creation part: then offsets are plain.
 Result<void> read_ring(object::Dnode& dnode, const Header& header, std::uint64_t logical,
                        std::span<std::byte> into) {
   while (!into.empty()) {
@@ -65,7 +65,8 @@ Result<void> read_ring(object::Dnode& dnode, const Header& header, std::uint64_t
   return {};
 }
 
-Result<std::uint64_t> record_length(object::Dnode& dnode, const Header& header, std::uint64_t logical) {
+Result<std::uint64_t> record_length(object::Dnode& dnode, const Header& header,
+                                    std::uint64_t logical) {
   std::array<std::byte, 8> raw{};
   ZUSE_TRY_VOID(read_ring(dnode, header, logical, raw));
   const auto length = load_at<std::uint64_t>(raw, 0, ByteOrder::little);
@@ -126,7 +127,8 @@ Result<std::vector<codec::NvList>> read_history(object::Objset& mos, std::uint64
   ZUSE_TRY(const object::DnodeRef dnode, mos.hold(object));
   ZUSE_TRY(const Header header, decode_header(dnode->bonus()));
   std::vector<codec::NvList> records;
-  const auto read_range = [&](const Header& ring, std::uint64_t from, std::uint64_t end) -> Result<void> {
+  const auto read_range = [&](const Header& ring, std::uint64_t from,
+                              std::uint64_t end) -> Result<void> {
     for (std::uint64_t at = from; at < end;) {
       ZUSE_TRY(const std::uint64_t length, record_length(*dnode, ring, at));
       std::vector<std::byte> bytes(length);

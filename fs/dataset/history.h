@@ -1,5 +1,5 @@
-// History: the ring of records of what was done to a pool: who, when, which command. The first record
-// (of the pool's creation) is never overwritten. source: format page 04 section 6.
+// History: the ring of records of what was done to a pool: who, when, which command. The first
+// record (of the pool's creation) is never overwritten. source: format page 04 section 6.
 #pragma once
 
 #include <cstdint>

@@ -99,7 +99,8 @@ struct Origin {
   std::uint64_t directory = 0, snapshot = 0;
 };
 
-Result<Origin> make_origin(object::Objset& mos, object::Tx& tx, Builder& build, std::uint64_t root) {
+Result<Origin> make_origin(object::Objset& mos, object::Tx& tx, Builder& build,
+                           std::uint64_t root) {
   Origin origin;
   ZUSE_TRY(origin.directory, build.directory(root, "$ORIGIN"));
   format::DslDatasetPhys snapshot, head;
@@ -127,7 +128,8 @@ Result<std::uint64_t> make_root_dataset(object::Objset& mos, object::Tx& tx, Bui
                                         std::uint64_t root, const Origin& origin) {
   format::DslDatasetPhys phys;
   ZUSE_TRY(const object::DnodeRef dnode, build.dataset(root, phys));
-  ZUSE_TRY(const object::Zap names, build.zap(format::ObjectType::dsl_dataset_snap_map, kNormalizeUpper));
+  ZUSE_TRY(const object::Zap names,
+           build.zap(format::ObjectType::dsl_dataset_snap_map, kNormalizeUpper));
   phys.snapnames_zap = names.object();
   phys.prev_snap = origin.snapshot;
   phys.prev_snap_txg = kOriginTxg;
@@ -160,7 +162,9 @@ Result<std::uint64_t> make_root_dataset(object::Objset& mos, object::Tx& tx, Bui
 
 }  // namespace
 
-std::span<const std::string_view> new_pool_features() { return kFeatures; }
+std::span<const std::string_view> new_pool_features() {
+  return kFeatures;
+}
 
 Result<NewPool> fill_new_mos(object::Objset& mos, object::Tx& tx, std::uint64_t pool_size) {
   NewPool made;

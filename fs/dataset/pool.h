@@ -26,6 +26,10 @@ struct VdevSpec {
 using DeviceFactory = std::function<Result<std::unique_ptr<vdev::BlockDevice>>(
     const std::string& path, bool read_only)>;
 
+// Wraps the device of a leaf, whose guid is known by then: the daemon puts the fault injector here.
+using LeafDecorator = std::function<std::unique_ptr<vdev::BlockDevice>(
+    std::unique_ptr<vdev::BlockDevice> device, std::uint64_t leaf_guid)>;
+
 struct CreateOptions {
   std::string name;
   std::vector<VdevSpec> vdevs;
@@ -43,7 +47,8 @@ struct ImportOptions {
   std::string pool;                      // name or guid in decimal
   std::string new_name;
   bool read_only = false;
-  bool force = false;  // a foreign host's, or one last active elsewhere
+  LeafDecorator decorate;  // may be empty
+  bool force = false;      // a foreign host's, or one last active elsewhere
   std::uint64_t arc_max = std::uint64_t{256} << 20;
   std::uint64_t dirty_max = std::uint64_t{128} << 20;
 };
@@ -70,8 +75,10 @@ struct ScanStatus {
 
 // A block that could not be read, named as people can use it.
 struct DataError {
-  std::string dataset;  // "tank", or "<0x36>" once it is gone
-  std::string path;     // "/a/b", or "<0x7>" / "<metadata>"
+  std::uint64_t objset = 0,
+                object = 0;  // where nobody can name it; objset 0: the pool's own metadata
+  std::string dataset;       // "tank", or "<0x36>" once it is gone
+  std::string path;          // "/a/b", or "<0x7>" / "<metadata>"
 };
 
 struct DatasetEntry {  // one line of `zfs list`
