@@ -12,7 +12,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,11 +27,27 @@
 namespace zuse::object {
 
 class Objset;
+class Dnode;
+struct DnodeHeader;
+struct DirtyGroup;
+
+// What a dnode asks of its object set.
+class DnodeHost {
+ public:
+  virtual ~DnodeHost() = default;
+  // Called once a dnode and group, with the dnode's lock held: must take leaf locks only.
+  virtual void note_dirty(std::shared_ptr<Dnode> dnode, std::uint64_t txg) = 0;
+  virtual void add_dirty_bytes(std::uint64_t txg, std::uint64_t bytes) = 0;
+  // Runs a task in the background some time, or never. Takes leaf locks only.
+  virtual void in_background(std::function<void()> task) = 0;
+};
 
 inline constexpr std::uint64_t kToEnd = ~std::uint64_t{0};
 
 // Thread-safe. Writers of one object order themselves where it matters (posix range locks, ZAP
-// lock).
+// lock). Changes to one object should come in the order of their groups: a change in an older group
+// than the newest one that has touched the same block is seen by both, together with what the newer
+// group had done to that block.
 class Dnode : public std::enable_shared_from_this<Dnode> {
  public:
   std::uint64_t object() const noexcept;
@@ -90,7 +105,75 @@ class Dnode : public std::enable_shared_from_this<Dnode> {
   std::shared_ptr<void>& zap_memory() noexcept;
 
  private:
-  // (the object layer's author completes this)
+  friend class ObjsetImpl;
+  struct Source;
+  struct WritePath;
+  // One run of reads that follow each other.
+  struct Stream {
+    std::uint64_t next = 0;    // block expected
+    std::uint64_t ahead = 0;   // first block not yet prefetched
+    std::uint64_t window = 0;  // blocks to keep ahead
+    std::uint64_t used = 0;    // when it last moved, to replace the oldest
+  };
+
+  // The dnode as it is on disk; one of type none is new.
+  Dnode(Objset& objset, DnodeHost& host, std::uint64_t object,
+        std::shared_ptr<const format::DnodePhys> phys);
+
+  // What the object's array of live groups says.
+  const DnodeHeader& head_locked() const ZUSE_REQUIRES(mutex_);
+  Source find_locked(std::uint64_t block) const ZUSE_REQUIRES(mutex_);
+  DirtyGroup& group_locked(std::uint64_t txg) ZUSE_REQUIRES(mutex_);
+  void change_locked(std::uint64_t txg, const std::function<void(DnodeHeader&)>& change)
+      ZUSE_REQUIRES(mutex_);
+  // The buffer of `block` in the group of `txg`, to be written to; `clean` is the block's contents
+  // on disk where those matter. shape: `whole` says that every byte will be overwritten.
+  Buffer& writable_locked(std::uint64_t txg, std::uint64_t block, const Source& source,
+                          const SharedBuffer& clean, bool whole, std::uint64_t& dirtied)
+      ZUSE_REQUIRES(mutex_);
+  Result<void> check_live_locked() const ZUSE_REQUIRES(mutex_);
+  void note_read_locked(std::uint64_t first, std::uint64_t last) ZUSE_REQUIRES(mutex_);
+
+  Error within(Error error) const;
+  std::shared_ptr<const format::DnodePhys> phys() const;
+  pool::Bookmark bookmark(std::uint64_t block) const;
+  Result<void> read_pieces(const format::DnodePhys& tree, std::uint32_t block_size,
+                           std::uint64_t offset, std::span<std::byte> into,
+                           std::span<const Source> sources);
+  // The block's pointer on disk, and its contents (null: a hole).
+  Result<SharedBuffer> read_tree(const format::DnodePhys& tree, std::uint64_t block,
+                                 ByteOrder* order = nullptr);
+  // As read_block, with the byte order that the bytes are in.
+  Result<SharedBuffer> read_ordered(std::uint64_t block, ByteOrder& order);
+  // Calls `edit` with the whole block under the lock, after making it part of the group.
+  Result<void> change_block(Tx& tx, std::uint64_t block, bool whole, WritePath& path,
+                            const std::function<void(std::span<std::byte>)>& edit);
+  Result<void> zero_part(Tx& tx, std::uint64_t block, std::uint32_t from, std::uint32_t to);
+  Result<std::uint64_t> next_block(std::uint64_t from, bool data);
+  void prefetch(std::uint64_t first, std::uint64_t count);
+  // Reads blocks into the cache, side by side.
+  void preload(std::span<const std::uint64_t> blocks, bool low_priority);
+
+  // For the object set.
+  void make(Tx& tx, DnodeHeader header);
+  void free_all(Tx& tx);
+  bool dirty_in(std::uint64_t txg) const;
+  // Hands out what `txg` changed; readers go on seeing it until finish_sync. Null: nothing.
+  std::shared_ptr<const DirtyGroup> begin_sync(std::uint64_t txg);
+  void finish_sync(std::shared_ptr<const format::DnodePhys> phys);
+
+  Objset& objset_;
+  DnodeHost& host_;
+  const std::uint64_t object_;
+  mutable Mutex mutex_{LockRank::dnode};
+  std::shared_ptr<const format::DnodePhys> phys_ ZUSE_GUARDED_BY(mutex_);
+  std::shared_ptr<const DnodeHeader> base_ ZUSE_GUARDED_BY(mutex_);  // of phys_
+  // Oldest first. The one being synced, if any, comes before newer changes of the same txg.
+  std::vector<std::shared_ptr<DirtyGroup>> live_ ZUSE_GUARDED_BY(mutex_);
+  std::array<Stream, 4> streams_ ZUSE_GUARDED_BY(mutex_){};
+  std::uint64_t stream_clock_ ZUSE_GUARDED_BY(mutex_) = 0;
+  SharedMutex zap_mutex_{LockRank::zap};
+  std::shared_ptr<void> zap_memory_;
 };
 
 using DnodeRef = std::shared_ptr<Dnode>;

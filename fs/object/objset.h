@@ -89,12 +89,14 @@ class Objset {
   virtual pool::BlockStore& store() = 0;
   // The intent log header of the objset block (format page 09); decoded only as far as needed.
   virtual format::ZilHeader zil_header() const = 0;
+  virtual void set_zil_header(Tx& tx, const format::ZilHeader& header) = 0;
   virtual std::uint64_t flags() const = 0;  // os_flags
   virtual void set_flags(Tx& tx, std::uint64_t flags) = 0;
 
   // errors: not_found (free slot or beyond the end), exists (interior of a large dnode), corrupt.
   virtual Result<DnodeRef> hold(std::uint64_t object) = 0;
-  // errors: no_space never here; exists if the number asked for is taken.
+  // errors: no_space never here; exists if the number asked for is taken; busy if it was freed in a
+  // group that is not on disk yet; invalid, for a shape that no dnode can have.
   virtual Result<DnodeRef> allocate(Tx& tx, const NewObject& spec) = 0;
   // Frees its blocks, spill and slots. errors: not_found.
   virtual Result<void> free_object(Tx& tx, std::uint64_t object) = 0;
