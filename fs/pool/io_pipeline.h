@@ -67,7 +67,8 @@ class IoPipeline final : public BlockStore {
   void set_features(PipelineFeatures features);
   PipelineFeatures features() const;
 
-  // Reads and compares every copy and every parity column of each block and repairs what is wrong.
+  // Reads and compares every copy and every parity column of each block and repairs what is wrong;
+  // what is lost goes on the error log's scrub list. Without `repair` it only looks.
   // The cache is neither asked nor filled. shape: results.size() == blkptrs.size().
   void scrub(std::span<const format::Blkptr> blkptrs, std::span<const Bookmark> bookmarks,
              std::span<ScrubResult> results, bool repair = true);

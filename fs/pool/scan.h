@@ -76,15 +76,14 @@ class Scan {
   std::uint64_t generation() const noexcept { return generation_.load(); }
 
  private:
-  struct Batch;
-  class Walker;
+  class Slice;
 
   void run();
-  // One slice. True: the whole pool has been walked.
-  Result<bool> slice(std::uint64_t epoch);
-  void finish_locked(format::ScanState how) ZUSE_REQUIRES(mutex_);
-  void changed_locked() ZUSE_REQUIRES(mutex_);
-  std::uint64_t now() const;
+  // Walks for a slice's time. True: the whole pool has been walked.
+  Result<bool> walk(std::uint64_t epoch);
+  void finish(format::ScanState how);
+  bool wants_to_run_locked() const ZUSE_REQUIRES(mutex_);
+  void tell() const;
 
   IoPipeline& pipeline_;
   const ScanHooks hooks_;
@@ -92,13 +91,18 @@ class Scan {
   mutable Mutex mutex_{LockRank::scan};
   CondVar wake_;
   format::ScanPhys state_ ZUSE_GUARDED_BY(mutex_);
-  std::uint64_t epoch_ ZUSE_GUARDED_BY(mutex_) = 0;  // counts starts, pauses and stops
   bool ending_ ZUSE_GUARDED_BY(mutex_) = false;
   std::chrono::steady_clock::time_point since_ ZUSE_GUARDED_BY(mutex_);
   std::uint64_t examined_before_ ZUSE_GUARDED_BY(mutex_) = 0;
+  // Some block was lost or passed by: what leaves have missed is not known to be repaired.
+  bool incomplete_ ZUSE_GUARDED_BY(mutex_) = false;
+  std::atomic<std::uint64_t> epoch_{
+      0};  // counts starts, pauses and stops: a slice ends with its own
   std::atomic<std::uint64_t> generation_{0};
-  // Object sets that were walked to their end, with the min_birth they had: only the scan thread.
-  std::map<std::uint64_t, std::uint64_t> walked_;
+  // Object sets that were walked to their end, with the min_birth they had. They are walked again
+  // if it sinks: a snapshot went away, and what only it held before is theirs now.
+  std::map<std::uint64_t, std::uint64_t> walked_ ZUSE_GUARDED_BY(mutex_);
+  bool position_known_ ZUSE_GUARDED_BY(mutex_) = false;  // walked_ agrees with the bookmark
   std::thread thread_;
 };
 
