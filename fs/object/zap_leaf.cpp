@@ -468,6 +468,13 @@ Result<bool> leaf_set_value(std::span<std::byte> block, const LeafEntry& entry,
                             std::uint16_t value_elements) {
   ZUSE_TRY(LeafEditor editor, LeafEditor::open(block));
   ZUSE_TRY(const auto old, editor.array_chunks(entry.value_chunk, entry.value_bytes()));
+  std::vector<bool> seen(editor.leaf().chunks());
+  for (const std::uint16_t chunk : old) {  // given back twice, it would break the free list
+    if (seen[chunk]) {
+      return corrupt("a value runs in a circle");
+    }
+    seen[chunk] = true;
+  }
   const std::size_t needed = div_ceil(value.size(), kArrayBytes);
   if (needed > old.size()) {
     const std::size_t more = needed - old.size();
