@@ -430,6 +430,8 @@ class LeafEditor {
   Result<std::vector<std::uint16_t>> array_chunks(std::uint16_t first, std::size_t bytes) const {
     return leaf_.array_chunks(first, bytes);
   }
+  // The entry as it is now: its links may have changed since the caller looked.
+  Result<LeafEntry> entry(std::uint16_t chunk) const { return leaf_.entry(chunk); }
 
  private:
   LeafEditor(std::span<std::byte> block, const Leaf& leaf) : block_(block), leaf_(leaf) {}
@@ -463,10 +465,11 @@ Result<bool> leaf_insert(std::span<std::byte> block, const NewLeafEntry& entry) 
   return true;
 }
 
-Result<bool> leaf_set_value(std::span<std::byte> block, const LeafEntry& entry,
+Result<bool> leaf_set_value(std::span<std::byte> block, const LeafEntry& stale,
                             std::string_view value, std::uint8_t integer_size,
                             std::uint16_t value_elements) {
   ZUSE_TRY(LeafEditor editor, LeafEditor::open(block));
+  ZUSE_TRY(const LeafEntry entry, editor.entry(stale.chunk));
   ZUSE_TRY(const auto old, editor.array_chunks(entry.value_chunk, entry.value_bytes()));
   std::vector<bool> seen(editor.leaf().chunks());
   for (const std::uint16_t chunk : old) {  // given back twice, it would break the free list
@@ -494,8 +497,9 @@ Result<bool> leaf_set_value(std::span<std::byte> block, const LeafEntry& entry,
   return true;
 }
 
-Result<void> leaf_remove(std::span<std::byte> block, const LeafEntry& entry) {
+Result<void> leaf_remove(std::span<std::byte> block, const LeafEntry& stale) {
   ZUSE_TRY(LeafEditor editor, LeafEditor::open(block));
+  ZUSE_TRY(const LeafEntry entry, editor.entry(stale.chunk));
   ZUSE_TRY(const std::size_t link, editor.link_before(entry.hash, 0, entry.chunk));
   if (editor.load(link) != entry.chunk || editor.load(kEntryCountAt) == 0) {
     return corrupt("an entry is not in its chain");
