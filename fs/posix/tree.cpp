@@ -86,7 +86,9 @@ Result<void> Tree::read_master() {
     return fail(Errc::unsupported, "file system version " + std::to_string(version));
   }
   ZUSE_TRY(root_, lookup_required(master, "ROOT"));
-  ZUSE_TRY(unlinked_set_, lookup_required(master, "DELETE_QUEUE"));
+  ZUSE_TRY(const std::uint64_t unlinked, lookup_required(master, "DELETE_QUEUE"));
+  ZUSE_TRY(object::Zap unlinked_set, object::Zap::open(objset_, unlinked));
+  unlinked_set_.emplace(std::move(unlinked_set));
   ZUSE_TRY(const std::uint64_t normalization, lookup_or(master, "normalization", 0));
   ZUSE_TRY(const std::uint64_t utf8_only, lookup_or(master, "utf8only", 0));
   ZUSE_TRY(const std::uint64_t case_sensitivity, lookup_or(master, "casesensitivity", 0));
@@ -136,9 +138,10 @@ Result<void> Tree::check_writable() const {
   return read_only_ ? fail(Errc::read_only, dataset_->name() + " is read-only") : Result<void>{};
 }
 
-Result<object::Tx> Tree::begin(std::uint64_t bytes, bool frees) {
+Result<OrderedTx> Tree::begin(std::uint64_t bytes, bool frees,
+                              std::initializer_list<TxOrder*> orders) {
   ZUSE_TRY_VOID(check_writable());
-  return dataset_->begin(bytes, frees);
+  return gate_.enter([&] { return dataset_->begin(bytes, frees); }, orders);
 }
 
 Result<ZnodeRef> Tree::get_directory(Inode inode) {
@@ -241,7 +244,7 @@ Result<Attributes> Tree::set_attributes(Inode inode, const AttributeChange& chan
     }
     ZUSE_TRY_VOID(truncate(*znode, *change.size));
   }
-  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes));
+  ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, false, {&znode->order}));
   const LockGuard lock(znode->mutex);
   ZnodeFields& fields = znode->fields;
   std::uint64_t mode = change.mode ? (fields.mode & S_IFMT) | (*change.mode & 07777U) : fields.mode;
@@ -287,7 +290,7 @@ void Tree::note_access(Znode& znode) {
       return;
     }
   }
-  auto tx = begin(kMetadataBytes);
+  auto tx = begin(kMetadataBytes, false, {&znode.order});
   if (!tx) {
     return;
   }

@@ -19,6 +19,7 @@
 #include "fs/posix/directory.h"
 #include "fs/posix/file_system.h"
 #include "fs/posix/range_lock.h"
+#include "fs/posix/tx_order.h"
 #include "fs/posix/xattr.h"
 #include "fs/posix/znode.h"
 
@@ -79,7 +80,8 @@ class Tree final : public FileSystem {
   static constexpr std::uint64_t kMetadataBytes = 64 * 1024;
 
   Time now() const { return clock_(); }
-  Result<object::Tx> begin(std::uint64_t bytes, bool frees = false);
+  // A transaction on the given objects (see tx_order.h); null ones are left out.
+  Result<OrderedTx> begin(std::uint64_t bytes, bool frees, std::initializer_list<TxOrder*> orders);
   Result<void> check_writable() const;
   Result<ZnodeRef> get(Inode inode) { return znodes_->get(inode); }
   Result<ZnodeRef> get_directory(Inode inode);
@@ -140,7 +142,9 @@ class Tree final : public FileSystem {
   std::uint64_t dnode_size_ = 0;  // property dnodesize
   NameRules rules_;
   std::uint64_t root_ = 0;
-  std::uint64_t unlinked_set_ = 0;
+  std::optional<object::Zap> unlinked_set_;
+  TxOrder unlinked_order_;
+  TxGate gate_;
   std::unique_ptr<SaRegistry> registry_;
   std::unique_ptr<ZnodeTable> znodes_;
   RangeLocks ranges_;

@@ -91,8 +91,7 @@ Result<void> Tree::drop_link(object::Tx& tx, Znode& znode, std::uint64_t links, 
   fields.links -= std::min(fields.links, links);
   fields.ctime = when;
   if (fields.links == 0) {
-    ZUSE_TRY(object::Zap set, object::Zap::open(objset_, unlinked_set_));
-    ZUSE_TRY_VOID(set.update(tx, object::Zap::hex_key(znode.object), znode.object));
+    ZUSE_TRY_VOID(unlinked_set_->update(tx, object::Zap::hex_key(znode.object), znode.object));
   }
   return znode.save_locked(*registry_, tx);
 }
@@ -142,7 +141,7 @@ Result<Attributes> Tree::make(Inode parent, std::string_view name, const NewNode
     return fail(Errc::exists);
   }
   const bool is_directory = S_ISDIR(made.mode);
-  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes));
+  ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, false, {&directory->order}));
   ZUSE_TRY(const ZnodeRef znode,
            allocate_znode(tx, *directory, made, caller.uid, gid, is_directory ? 2 : 1));
   if (auto added = zap.add(tx, name, encode_entry(znode->object, made.mode)); !added) {
@@ -206,10 +205,10 @@ Result<Attributes> Tree::make_temporary(Inode parent, std::uint32_t mode, const 
     }
     gid = (directory->fields.mode & S_ISGID) != 0 ? directory->fields.gid : gid;
   }
-  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes));
+  ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, false, {&unlinked_order_}));
   ZUSE_TRY(const ZnodeRef znode, allocate_znode(tx, *directory, node, caller.uid, gid, 0));
-  ZUSE_TRY(object::Zap set, object::Zap::open(objset_, unlinked_set_));
-  if (auto added = set.add(tx, object::Zap::hex_key(znode->object), znode->object); !added) {
+  if (auto added = unlinked_set_->add(tx, object::Zap::hex_key(znode->object), znode->object);
+      !added) {
     (void)objset_.free_object(tx, znode->object);
     return std::unexpected(std::move(added).error());
   }
@@ -257,7 +256,8 @@ Result<Attributes> Tree::link(Inode inode, Inode parent, std::string_view name) 
   if (taken) {
     return fail(Errc::exists);
   }
-  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes));
+  ZUSE_TRY(OrderedTx tx,
+           begin(kMetadataBytes, false, {&directory->order, &znode->order, &unlinked_order_}));
   const Time when = now();
   {
     const LockGuard lock(znode->mutex);
@@ -266,8 +266,7 @@ Result<Attributes> Tree::link(Inode inode, Inode parent, std::string_view name) 
       if (!znode->temporary) {
         return fail(Errc::not_found, "the file has been removed");
       }
-      ZUSE_TRY(object::Zap set, object::Zap::open(objset_, unlinked_set_));
-      ZUSE_TRY_VOID(set.remove(tx, object::Zap::hex_key(znode->object)));
+      ZUSE_TRY_VOID(unlinked_set_->remove(tx, object::Zap::hex_key(znode->object)));
     }
     znode->temporary = false;
     ++fields.links;
@@ -298,7 +297,8 @@ Result<void> Tree::unlink(Inode parent, std::string_view name, const Caller& /*c
       return fail(Errc::is_directory);
     }
     ZUSE_TRY_VOID(check_removable(*directory, *znode));
-    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
+    ZUSE_TRY(OrderedTx tx,
+             begin(kMetadataBytes, true, {&directory->order, &znode->order, &unlinked_order_}));
     object::Zap zap(directory->dnode);
     ZUSE_TRY_VOID(zap.remove(tx, name));
     const Time when = now();
@@ -340,7 +340,8 @@ Result<void> Tree::remove_directory(Inode parent, std::string_view name, const C
         return fail(Errc::not_empty);
       }
       ZUSE_TRY_VOID(check_removable(*directory, *znode));
-      ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
+      ZUSE_TRY(OrderedTx tx,
+               begin(kMetadataBytes, true, {&directory->order, &znode->order, &unlinked_order_}));
       object::Zap zap(directory->dnode);
       ZUSE_TRY_VOID(zap.remove(tx, name));
       const Time when = now();

@@ -51,7 +51,7 @@ Result<void> Tree::free_data(Znode& znode) {
   std::uint64_t end = (znode.dnode->max_block() + 1) * block;
   while (end > step) {
     end -= step;
-    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
+    ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, true, {&znode.order}));
     ZUSE_TRY_VOID(znode.dnode->free_range(tx, end, object::kToEnd));
   }
   return {};
@@ -79,12 +79,13 @@ Result<void> Tree::reap(Znode& znode) {
     }
   }
   {
-    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
-    ZUSE_TRY(object::Zap set, object::Zap::open(objset_, unlinked_set_));
+    ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, true,
+                                 {&znode.order, &unlinked_order_,
+                                  xattr_directory == nullptr ? nullptr : &xattr_directory->order}));
     if (xattr_directory != nullptr) {
       ZUSE_TRY_VOID(drop_link(tx, *xattr_directory, ~std::uint64_t{0}, now()));
     }
-    ZUSE_TRY_VOID(ignore_missing(set.remove(tx, object::Zap::hex_key(znode.object))));
+    ZUSE_TRY_VOID(ignore_missing(unlinked_set_->remove(tx, object::Zap::hex_key(znode.object))));
     znodes_->erase(znode.object);
     ZUSE_TRY_VOID(objset_.free_object(tx, znode.object));
   }
@@ -103,7 +104,7 @@ Result<void> Tree::purge_xattr_directory(Znode& directory) {
     if (page.empty()) {
       return {};
     }
-    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
+    ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, true, {&directory.order}));
     for (const object::ZapEntry& entry : page) {
       if (!entry.value.integers.empty()) {
         const std::uint64_t file = decode_entry(entry.value.integers[0]).object;
@@ -118,12 +119,11 @@ Result<void> Tree::purge_xattr_directory(Znode& directory) {
 // At mount: everything in the set goes. Entries whose object is missing are dropped; one that
 // cannot be freed stays and hinders nobody.
 Result<void> Tree::drain_unlinked() {
-  ZUSE_TRY(object::Zap set, object::Zap::open(objset_, unlinked_set_));
   std::uint64_t cursor = 0;
   std::uint64_t freed = 0;
   for (;;) {
     constexpr std::size_t kPage = 256;
-    ZUSE_TRY(const std::vector<object::ZapEntry> page, set.page(cursor, kPage));
+    ZUSE_TRY(const std::vector<object::ZapEntry> page, unlinked_set_->page(cursor, kPage));
     if (page.empty()) {
       break;
     }
@@ -132,13 +132,13 @@ Result<void> Tree::drain_unlinked() {
       const std::uint64_t object =
           entry.value.integers.empty() ? 0 : decode_entry(entry.value.integers[0]).object;
       auto znode = get(object);
-      if (!znode && znode.error().code() == Errc::stale) {
-        ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
-        ZUSE_TRY_VOID(ignore_missing(set.remove(tx, entry.name)));
+      // One that still has names is in use, whatever the set says.
+      if ((!znode && znode.error().code() == Errc::stale) || (znode && !(*znode)->unlinked)) {
+        ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, true, {&unlinked_order_}));
+        ZUSE_TRY_VOID(ignore_missing(unlinked_set_->remove(tx, entry.name)));
         continue;
       }
       if (znode) {
-        (*znode)->unlinked = true;
         reap_if_dead(object);
         ++freed;
       } else {
