@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "fs/dataset/check.h"
 #include "fs/dataset/dsl.h"
 #include "fs/dataset/features.h"
 #include "fs/dataset/head.h"
@@ -96,6 +97,9 @@ class PoolImpl final : public Pool, public PoolServices {
   Result<std::uint64_t> available(std::uint64_t directory) override;
   Dsl& dsl() override { return *dsl_; }
 
+  // The checks of check_pool() on this pool, which must be open read-only.
+  Result<CheckedPool> check(const std::function<bool(std::uint64_t, std::uint64_t)>& progress);
+
   object::Objset& mos() { return *mos_; }
   pool::Storage& storage() { return *storage_; }
   Features& features() { return features_; }
@@ -131,6 +135,9 @@ class PoolImpl final : public Pool, public PoolServices {
   Result<void> run_task(Task task);
   pool::PoolConfig current_config(std::uint64_t txg);
   std::uint64_t usable_space() const;
+
+  // check.cpp
+  Result<std::vector<std::string>> check_accounting();
 
   // pool_scan.cpp
   Result<void> load_scan();
