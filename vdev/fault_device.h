@@ -32,7 +32,8 @@ struct Verdict {
   // on_complete() is to be called. The words are the injector's own.
   bool wants_completion = false;
   std::uint64_t rule = 0;
-  std::uint32_t effect = 0;
+  std::uint64_t effect = 0;
+  std::uint64_t detail = 0;
 };
 
 // Who decides. Thread-safe. Must outlive the devices that ask it.

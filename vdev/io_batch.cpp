@@ -147,7 +147,7 @@ struct IoBatch::Impl {
   void make_op(const FileAccess& file, IoRequest& request);
   void make_operations();
   void release_flushes();
-  void pump();
+  void pump(bool send);
   void pump_sync();
   void reap(bool block);
   void complete(std::unique_ptr<FileOp> op, int result);
@@ -288,8 +288,9 @@ void prepare(io_uring_sqe& sqe, FileOp& op) {
 }
 }  // namespace
 
-// Fills the ring with what is ready. Returns the number that the ring has no room for to `ready`.
-void IoBatch::Impl::pump() {
+// Fills the ring with what is ready, and with `send` gives it to the kernel; else reap() does both
+// in one call. What the ring has no room for stays ready.
+void IoBatch::Impl::pump(bool send) {
   release_flushes();
   if (ready.empty()) {
     return;
@@ -314,7 +315,7 @@ void IoBatch::Impl::pump() {
     ++in_flight;
     added = true;
   }
-  if (added) {
+  if (added && send) {
     io_uring_submit(&ring);  // what it could not take is taken when reaping
   }
 }
@@ -502,13 +503,16 @@ void IoBatch::submit() {
   if (!impl_->queued.empty()) {
     impl_->make_operations();
   }
-  impl_->pump();
+  impl_->pump(true);
 }
 
 void IoBatch::wait() {
   for (;;) {
     impl_->run_timers();
-    submit();
+    if (!impl_->queued.empty()) {
+      impl_->make_operations();
+    }
+    impl_->pump(false);
     if (impl_->idle()) {
       impl_->lease.release();
       if (impl_->timers.empty()) {
