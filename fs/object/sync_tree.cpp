@@ -441,15 +441,13 @@ Result<void> SyncTree::prepare() {
   }
   after_.block_size = header.block_size;
   after_.max_block = header.max_block;
-  if (!changes_->records.empty()) {
-    const std::uint64_t last = changes_->records.rbegin()->first;
-    grow(TreeShape::levels_for(last, shape_.block_pointers, shape_.shift));
-    touched.clear();
-    for (const auto& [block, data] : changes_->records) {
-      touched.push_back(block);
-    }
-    ZUSE_TRY_VOID(load(touched));
+  // The highest block counts even if its record was freed again: the tree must reach it.
+  grow(TreeShape::levels_for(header.max_block, shape_.block_pointers, shape_.shift));
+  touched.clear();
+  for (const auto& [block, data] : changes_->records) {
+    touched.push_back(block);
   }
+  ZUSE_TRY_VOID(load(touched));
   return {};
 }
 
