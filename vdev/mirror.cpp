@@ -1,0 +1,199 @@
+// Mirror: every leaf holds every block. A read asks the leaf with the least to do, ties drawn by
+// xorshift128+; one that lies or fails is repaired from one that does not. source: format page 03
+// section 3.
+#include <algorithm>
+#include <cstring>
+
+#include "vdev/base/random.h"
+#include "vdev/top.h"
+
+namespace zuse::vdev {
+namespace {
+
+class Mirror final : public Top {
+ public:
+  Mirror(const TreeContext& context, TopGeometry geometry, std::vector<Child> children)
+      : Top(context, geometry, std::move(children)) {
+    for (const Child& child : children_) {
+      leaves_.insert(leaves_.end(), child.leaves.begin(), child.leaves.end());
+    }
+  }
+
+  unsigned redundancy() const noexcept override {
+    return static_cast<unsigned>(children_.size()) - 1;
+  }
+
+  void begin(ReadJob& job) override {
+    give_sectors(job);
+    job.columns.resize(leaves_.size());
+    for (std::size_t i = 0; i < leaves_.size(); ++i) {
+      ColumnIo& column = job.columns[i];
+      column.leaf = leaves_[i];
+      column.offset = job.block->offset;
+      column.data = job.data;
+      if (!leaves_[i]->usable()) {
+        column.state = ColumnIo::State::absent;
+      } else if (leaves_[i]->missed(job.block->birth_txg)) {
+        column.state = ColumnIo::State::stale;
+        column.known_stale = true;
+      }
+    }
+    if (job.block->mode == ReadMode::scrub) {
+      return;  // each copy gets a buffer of its own, see scrub()
+    }
+    if (ColumnIo* const first = least_busy(job)) {
+      job.started.push_back(first);
+    }
+  }
+
+  void finish(ReadJob& job) override {
+    for (ColumnIo* const column : job.started) {
+      settle(*column);
+    }
+    if (job.block->mode == ReadMode::scrub) {
+      scrub(job);
+    } else {
+      try_copies(job);
+    }
+    if (job.block->result && !job.padded.empty()) {
+      std::memcpy(job.block->data.data(), job.data.data(), job.block->data.size());
+    }
+  }
+
+  void begin(WriteJob& job) override {
+    const std::span<const std::byte> data = whole_sectors(job);
+    job.columns.reserve(leaves_.size());
+    for (const Child& child : children_) {
+      add_writes(job, child, job.block->offset, data);
+    }
+    for (ColumnIo& column : job.columns) {
+      job.started.push_back(&column);
+    }
+  }
+
+ private:
+  static ColumnIo* least_busy(ReadJob& job) {
+    ColumnIo* best = nullptr;
+    unsigned least = 0, ties = 0;
+    for (ColumnIo& column : job.columns) {
+      if (column.state != ColumnIo::State::unread) {
+        continue;
+      }
+      const unsigned busy = column.leaf->in_flight.load(std::memory_order_relaxed);
+      if (best == nullptr || busy < least) {
+        best = &column;
+        least = busy;
+        ties = 1;
+      } else if (busy == least && thread_random().bounded(++ties) == 0) {
+        best = &column;
+      }
+    }
+    return best;
+  }
+
+  // One copy after the other until one is right; then the wrong ones are overwritten.
+  void try_copies(ReadJob& job) {
+    BlockRead& block = *job.block;
+    std::vector<ColumnIo*> bad;
+    ColumnIo* current = job.started.empty() ? nullptr : job.started.front();
+    bool stale_too = false, checksum = false;
+    for (;;) {
+      if (current == nullptr) {
+        current = least_busy(job);
+        if (current == nullptr && !stale_too) {
+          // What a leaf has missed may be right all the same.
+          stale_too = true;
+          for (ColumnIo& column : job.columns) {
+            if (column.state == ColumnIo::State::stale) {
+              column.state = ColumnIo::State::unread;
+            }
+          }
+          current = least_busy(job);
+        }
+        if (current == nullptr) {
+          break;
+        }
+        run({&current, 1}, block.tag, IoPurpose::normal, IoOp::read);
+      }
+      if (current->state == ColumnIo::State::good) {
+        if (verified(job)) {
+          repair(bad, block);
+          block.result = {};
+          return;
+        }
+        checksum = true;
+        count_wrong(*current, block);
+      } else {
+        ++block.errors_seen;
+      }
+      bad.push_back(current);
+      current = nullptr;
+    }
+    block.result = bad.empty() ? fail(Errc::gone, "no copy can be reached")
+                   : checksum  ? fail(Errc::checksum, "no copy has the right checksum")
+                               : fail(Errc::io, "no copy can be read");
+  }
+
+  void scrub(ReadJob& job) {
+    BlockRead& block = *job.block;
+    std::vector<Buffer> copies(job.columns.size());
+    std::vector<ColumnIo*> wanted;
+    for (std::size_t i = 0; i < job.columns.size(); ++i) {
+      if (job.columns[i].state != ColumnIo::State::absent) {
+        copies[i] = Buffer(job.data.size());
+        job.columns[i].data = copies[i].span();
+        wanted.push_back(&job.columns[i]);
+      }
+    }
+    run(wanted, block.tag, IoPurpose::scrub, IoOp::read);
+    std::vector<ColumnIo*> bad;
+    bool found = false, checksum = false;
+    for (ColumnIo* const column : wanted) {
+      if (column->state != ColumnIo::State::good) {
+        ++block.errors_seen;
+        bad.push_back(column);
+        continue;
+      }
+      const auto bytes = column->data.first(block.data.size());
+      if (block.verify ? block.verify(bytes) : !found) {
+        if (!found) {
+          std::memcpy(job.data.data(), column->data.data(), job.data.size());
+        }
+        found = true;
+      } else {
+        checksum = true;
+        bad.push_back(column);
+      }
+    }
+    if (!found) {
+      for (ColumnIo* const column : bad) {
+        if (column->state == ColumnIo::State::good) {
+          count_wrong(*column, block);
+        }
+      }
+      block.result = wanted.empty() ? fail(Errc::gone, "no copy can be reached")
+                     : checksum     ? fail(Errc::checksum, "no copy has the right checksum")
+                                    : fail(Errc::io, "no copy can be read");
+      return;
+    }
+    for (ColumnIo* const column : bad) {
+      if (column->state == ColumnIo::State::good) {
+        count_wrong(*column, block);
+      }
+      column->data = job.data;
+    }
+    repair(bad, block);
+    block.result = {};
+  }
+
+  std::vector<Leaf*> leaves_;
+};
+
+}  // namespace
+
+std::unique_ptr<Top> make_mirror(const TreeContext& context, TopGeometry geometry,
+                                 std::vector<Child> children) {
+  return std::make_unique<Mirror>(context, geometry, std::move(children));
+}
+
+}  // namespace zuse::vdev
