@@ -79,13 +79,37 @@ struct DnodeHeader {
 // The order within a group: what it freed is gone first, then its records are written.
 struct DirtyGroup {
   std::uint64_t txg = 0;
-  bool syncing = false;         // handed to the sync: nobody changes it any more
-  bool shares_buffers = false;  // some record's buffer also belongs to an older group
+  bool syncing = false;  // handed to the sync: nobody changes it any more
   DnodeHeader header;
   std::map<std::uint64_t, std::shared_ptr<Buffer>> records;  // level 0, whole blocks
   RangeSet freed;                                            // level-0 blocks
   std::shared_ptr<Buffer> spill;                             // null: unchanged or removed
   bool spill_removed = false;                                // the older spill block is gone
+
+  // Takes over what a newer group has changed, which then has changed nothing.
+  void absorb(DirtyGroup& newer);
 };
+
+inline void DirtyGroup::absorb(DirtyGroup& newer) {
+  for (const auto& [first, end] : newer.freed.ranges()) {
+    records.erase(records.lower_bound(first), records.lower_bound(end));
+    freed.add(first, end);
+  }
+  for (auto& [block, data] : newer.records) {
+    records[block] = std::move(data);
+  }
+  if (newer.spill_removed) {
+    spill = nullptr;
+    spill_removed = true;
+  }
+  if (newer.spill) {
+    spill = std::move(newer.spill);
+  }
+  header = newer.header;
+  newer.records.clear();
+  newer.freed = RangeSet{};
+  newer.spill = nullptr;
+  newer.spill_removed = false;
+}
 
 }  // namespace zuse::object

@@ -373,20 +373,7 @@ std::shared_ptr<const DirtyGroup> Dnode::begin_sync(std::uint64_t txg) {
   if (live_.empty() || live_.front()->txg != txg || live_.front()->syncing) {
     return nullptr;
   }
-  DirtyGroup& group = *live_.front();
-  group.syncing = true;
-  // From here on our buffers belong to the disk: whoever shares one gets a copy of its own.
-  for (std::size_t i = 1; i < live_.size(); ++i) {
-    if (!live_[i]->shares_buffers) {
-      continue;
-    }
-    for (auto& [block, data] : live_[i]->records) {
-      const auto it = group.records.find(block);
-      if (it != group.records.end() && it->second == data) {
-        data = std::make_shared<Buffer>(Buffer::copy_of(std::as_const(*data).span()));
-      }
-    }
-  }
+  live_.front()->syncing = true;
   return live_.front();
 }
 

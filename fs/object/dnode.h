@@ -45,9 +45,10 @@ class DnodeHost {
 inline constexpr std::uint64_t kToEnd = ~std::uint64_t{0};
 
 // Thread-safe. Writers of one object order themselves where it matters (posix range locks, ZAP
-// lock). Changes to one object should come in the order of their groups: a change in an older group
-// than the newest one that has touched the same block is seen by both, together with what the newer
-// group had done to that block.
+// lock). Changes to one object should come in the order of their groups: one that comes late, in a
+// group older than the newest that has touched the object, takes along into its group all that the
+// newer one has done to the object so far, so that each group on disk has an object that makes
+// sense.
 class Dnode : public std::enable_shared_from_this<Dnode> {
  public:
   std::uint64_t object() const noexcept;
@@ -128,9 +129,8 @@ class Dnode : public std::enable_shared_from_this<Dnode> {
       ZUSE_REQUIRES(mutex_);
   // The buffer of `block` in the group of `txg`, to be written to; `clean` is the block's contents
   // on disk where those matter. shape: `whole` says that every byte will be overwritten.
-  Buffer& writable_locked(std::uint64_t txg, std::uint64_t block, const Source& source,
-                          const SharedBuffer& clean, bool whole, std::uint64_t& dirtied)
-      ZUSE_REQUIRES(mutex_);
+  Buffer& writable_locked(std::uint64_t txg, std::uint64_t block, const SharedBuffer& clean,
+                          bool whole, std::uint64_t& dirtied) ZUSE_REQUIRES(mutex_);
   Result<void> check_live_locked() const ZUSE_REQUIRES(mutex_);
   void note_read_locked(std::uint64_t first, std::uint64_t last) ZUSE_REQUIRES(mutex_);
 

@@ -27,18 +27,18 @@ DirtyGroup& Dnode::group_locked(std::uint64_t txg) {
   while (at != live_.begin() && (*std::prev(at))->txg > txg) {
     --at;
   }
-  if (at != live_.begin()) {
-    DirtyGroup& group = **std::prev(at);
-    if (group.txg == txg && !group.syncing) {
-      return group;
-    }
+  if (at == live_.begin() || (*std::prev(at))->txg != txg || (*std::prev(at))->syncing) {
+    auto group = std::make_shared<DirtyGroup>();
+    group->txg = txg;
+    group->header = at == live_.begin() ? *base_ : (*std::prev(at))->header;
+    at = std::next(live_.insert(at, std::move(group)));
+    host_.note_dirty(shared_from_this(), txg);
   }
-  auto group = std::make_shared<DirtyGroup>();
-  group->txg = txg;
-  group->header = at == live_.begin() ? *base_ : (*std::prev(at))->header;
-  DirtyGroup& made = **live_.insert(at, std::move(group));
-  host_.note_dirty(shared_from_this(), txg);
-  return made;
+  DirtyGroup& own = **std::prev(at);
+  for (; at != live_.end(); ++at) {
+    own.absorb(**at);  // this change comes late
+  }
+  return own;
 }
 
 void Dnode::change_locked(std::uint64_t txg, const std::function<void(DnodeHeader&)>& change) {
@@ -52,43 +52,16 @@ void Dnode::change_locked(std::uint64_t txg, const std::function<void(DnodeHeade
   }
 }
 
-Buffer& Dnode::writable_locked(std::uint64_t txg, std::uint64_t block, const Source& source,
-                               const SharedBuffer& clean, bool whole, std::uint64_t& dirtied) {
-  // Creating our group may move the indices in `source`.
-  const DirtyGroup* const holder =
-      source.kind == Source::Kind::record ? live_[source.group].get() : nullptr;
+Buffer& Dnode::writable_locked(std::uint64_t txg, std::uint64_t block, const SharedBuffer& clean,
+                               bool whole, std::uint64_t& dirtied) {
   DirtyGroup& own = group_locked(txg);
-  const std::size_t size = own.header.block_size;
-  std::shared_ptr<Buffer> data;
-  if (holder == &own) {
-    bool shared = false;
-    if (own.shares_buffers) {
-      for (const auto& group : live_) {
-        if (group.get() == &own) {
-          break;
-        }
-        const auto it = group->records.find(block);
-        shared = shared || (it != group->records.end() && it->second == source.data);
-      }
-    }
-    if (!shared) {
-      return *source.data;
-    }
-  } else if (holder != nullptr && !holder->syncing && holder->txg > txg) {
-    // A change that comes late, into an older group: both see it.
-    for (const auto& group : live_) {
-      if (group.get() == holder) {
-        group->shares_buffers = true;
-      }
-    }
-    own.records[block] = source.data;
+  const Source source = find_locked(block);
+  if (source.kind == Source::Kind::record && live_[source.group].get() == &own) {
     return *source.data;
   }
-  const Buffer* from = clean.get();
-  if (holder != nullptr) {
-    from = source.data.get();
-  }
-  data = std::make_shared<Buffer>(size);
+  const Buffer* const from = source.kind == Source::Kind::record ? source.data.get() : clean.get();
+  const std::size_t size = own.header.block_size;
+  auto data = std::make_shared<Buffer>(size);
   if (!whole) {
     const std::size_t have = from == nullptr ? 0 : std::min(from->size(), size);
     if (have != 0) {
@@ -99,8 +72,9 @@ Buffer& Dnode::writable_locked(std::uint64_t txg, std::uint64_t block, const Sou
   Buffer& buffer = *data;
   own.records[block] = std::move(data);
   dirtied += size;
-  change_locked(txg,
-                [&](DnodeHeader& header) { header.max_block = std::max(header.max_block, block); });
+  if (block > own.header.max_block) {
+    change_locked(txg, [&](DnodeHeader& header) { header.max_block = block; });
+  }
   return buffer;
 }
 
@@ -118,7 +92,7 @@ Result<void> Dnode::change_block(Tx& tx, std::uint64_t block, bool whole, WriteP
       });
       const Source source = find_locked(block);
       if (source.kind != Source::Kind::tree || read_from == phys_) {
-        edit(writable_locked(tx.txg(), block, source, clean, whole, dirtied).span());
+        edit(writable_locked(tx.txg(), block, clean, whole, dirtied).span());
         dirtied += first ? kDirtyDnodeCost : 0;
         break;
       }
@@ -264,13 +238,7 @@ Result<void> Dnode::free_range(Tx& tx, std::uint64_t offset, std::uint64_t lengt
     const LockGuard lock(mutex_);
     ZUSE_TRY_VOID(check_live_locked());
     DirtyGroup& own = group_locked(tx.txg());
-    bool newer = false;
-    for (const auto& group : live_) {
-      newer = newer || group.get() == &own;
-      if (newer) {
-        group->records.erase(group->records.lower_bound(first), group->records.lower_bound(after));
-      }
-    }
+    own.records.erase(own.records.lower_bound(first), own.records.lower_bound(after));
     own.freed.add(first, after);
     if (to_end) {
       change_locked(tx.txg(), [&](DnodeHeader& header) {
@@ -330,15 +298,7 @@ Result<void> Dnode::set_block_size(Tx& tx, std::uint32_t bytes) {
         const std::size_t keep = std::min<std::size_t>(bytes, old->size());
         std::memcpy(data->data(), old->data(), keep);
         std::memset(data->data() + keep, 0, bytes - keep);
-        DirtyGroup& own = group_locked(tx.txg());
-        bool newer = false;
-        for (const auto& group : live_) {
-          newer = newer || group.get() == &own;
-          if (newer && group.get() != &own) {
-            group->records.erase(0);
-          }
-        }
-        own.records[0] = std::move(data);
+        group_locked(tx.txg()).records[0] = std::move(data);
       }
     }
     host_.add_dirty_bytes(tx.txg(), kDirtyDnodeCost + (old ? bytes : 0));

@@ -19,7 +19,7 @@ namespace {
 
 // Objects are synced in batches: large enough to keep all cores busy, small enough that their
 // indirect blocks fit into memory.
-constexpr std::uint64_t kBatchBytes = 64 * kMiB;
+constexpr std::uint64_t kBatchBytes = 128 * kMiB;
 constexpr std::size_t kBatchObjects = 4096;
 
 }  // namespace
@@ -84,7 +84,7 @@ Result<void> ObjsetImpl::sync_objects(const SyncContext& context, std::vector<Dn
       if (auto prepared = tree->prepare(); !prepared) {
         return std::unexpected(dnodes[next]->within(std::move(prepared).error()));
       }
-      bytes += tree->record_bytes();
+      bytes += tree->cost();
       trees.push_back(std::move(tree));
       batch.push_back(dnodes[next]);
     }

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::uint64_t kQueueBytes = 64 * kMiB;
 constexpr std::size_t kQueueJobs = 8192;
-constexpr std::size_t kLoadTogether = 32;  // indirect blocks read side by side
+constexpr std::size_t kLoadTogether = 32;        // indirect blocks read side by side
+constexpr std::uint64_t kWaveBytes = 32 * kMiB;  // level-1 blocks of one tree in memory
 
 spdlog::logger& log() {
   static auto& logger = layer_log("object");
@@ -26,8 +27,12 @@ spdlog::logger& log() {
 }
 
 Blkptr pointer_at(const Buffer& bytes, std::size_t slot, ByteOrder order) {
+  static constexpr format::BlkptrPhys kNone{};
   format::BlkptrPhys phys;
   std::memcpy(&phys, bytes.data() + slot * format::kBlkptrSize, sizeof phys);
+  if (std::memcmp(&phys, &kNone, sizeof phys) == 0) {
+    return {};  // most slots of most blocks
+  }
   return format::decode(phys, order);
 }
 
@@ -118,9 +123,18 @@ SyncTree::SyncTree(const SyncContext& context, std::uint64_t object,
       object_(object),
       before_(std::move(before)),
       changes_(std::move(changes)),
-      after_(*before_) {
+      after_(*before_),
+      next_(changes_->records.end()) {
+  const unsigned shift = before_->type == format::ObjectType::none
+                             ? changes_->header.indirect_shift - 7U
+                             : before_->indirect_shift - 7U;
+  std::uint64_t parent = ~std::uint64_t{0};
   for (const auto& [block, data] : changes_->records) {
-    record_bytes_ += data->size();
+    cost_ += data->size();
+    if (changes_->header.max_block != 0 && block >> shift != parent) {
+      parent = block >> shift;
+      cost_ += pow2(shift) * format::kBlkptrSize;
+    }
   }
 }
 
@@ -413,12 +427,7 @@ Result<void> SyncTree::prepare() {
   after_.checksum = header.checksum;
   after_.compression = header.compression;
 
-  std::vector<std::uint64_t> touched;
-  for (const auto& [block, data] : changes_->records) {
-    if (block < capacity) {
-      touched.push_back(block);
-    }
-  }
+  std::vector<std::uint64_t> edges;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> freed;
   for (const auto& [first, after] : changes_->freed.ranges()) {
     // Nothing lies past the highest block: take the whole rest, which needs no edge.
@@ -428,14 +437,14 @@ Result<void> SyncTree::prepare() {
     }
     freed.emplace_back(first, end);
     if (first != 0) {
-      touched.push_back(first);
+      edges.push_back(first);
     }
     if (end != capacity) {
-      touched.push_back(end - 1);
+      edges.push_back(end - 1);
     }
   }
-  std::sort(touched.begin(), touched.end());
-  ZUSE_TRY_VOID(load(touched));
+  std::sort(edges.begin(), edges.end());
+  ZUSE_TRY_VOID(load(edges));
   for (const auto& [first, end] : freed) {
     free_blocks(first, end);
   }
@@ -443,11 +452,7 @@ Result<void> SyncTree::prepare() {
   after_.max_block = header.max_block;
   // The highest block counts even if its record was freed again: the tree must reach it.
   grow(TreeShape::levels_for(header.max_block, shape_.block_pointers, shape_.shift));
-  touched.clear();
-  for (const auto& [block, data] : changes_->records) {
-    touched.push_back(block);
-  }
-  ZUSE_TRY_VOID(load(touched));
+  next_ = changes_->records.begin();
   return {};
 }
 
@@ -456,7 +461,24 @@ Result<void> SyncTree::write_data(WriteQueue& queue) {
     return {};
   }
   const bool metadata = format::is_metadata(after_.type);
-  for (const auto& [block, data] : changes_->records) {
+  // One wave: the records below as many level-1 blocks as memory allows.
+  const auto first = next_;
+  std::vector<std::uint64_t> blocks;
+  std::uint64_t parents = 0;
+  std::uint64_t parent = ~std::uint64_t{0};
+  for (; next_ != changes_->records.end(); ++next_) {
+    if (next_->first >> shape_.shift != parent) {
+      if (shape_.levels > 1 && parents * pow2(after_.indirect_shift) >= kWaveBytes) {
+        break;
+      }
+      parent = next_->first >> shape_.shift;
+      ++parents;
+    }
+    blocks.push_back(next_->first);
+  }
+  ZUSE_TRY_VOID(load(blocks));
+  for (auto it = first; it != next_; ++it) {
+    const auto& [block, data] = *it;
     ZUSE_CHECK(data->size() == after_.block_size);
     const std::span<const std::byte> bytes = std::as_const(*data).span();
     const Blkptr old = get(0, block);
@@ -478,7 +500,7 @@ Result<void> SyncTree::write_data(WriteQueue& queue) {
     ZUSE_TRY_VOID(
         queue.add({.tree = this, .level = 0, .id = block, .spill = false}, std::move(job)));
   }
-  if (changes_->spill) {
+  if (changes_->spill && !std::exchange(spill_queued_, true)) {
     pool::BlockWriteJob job;
     job.data = std::as_const(*changes_->spill).span();
     job.properties = context_.properties(after_.bonus_type, 0, true, 0, 0);
@@ -526,6 +548,12 @@ Result<void> SyncTree::write_level(unsigned level, WriteQueue& queue) {
   return {};
 }
 
+void SyncTree::drop_level(unsigned level) {
+  if (level < nodes_.size()) {
+    nodes_[level].clear();
+  }
+}
+
 Result<void> SyncTree::written(const WriteQueue::Place& place, const pool::BlockWriteJob& job) {
   const Blkptr before = place.spill        ? after_.spill.value_or(Blkptr{})
                         : place.level == 0 ? get(0, place.id)
@@ -562,12 +590,24 @@ Result<void> write_trees(const SyncContext& context,
                          std::span<const std::unique_ptr<SyncTree>> trees) {
   WriteQueue queue(context);
   unsigned levels = 0;
-  for (const auto& tree : trees) {
-    levels = std::max(levels, tree->levels());
-    ZUSE_TRY_VOID(tree->write_data(queue));
+  bool more = true;
+  while (more) {
+    more = false;
+    for (const auto& tree : trees) {
+      levels = std::max(levels, tree->levels());
+      ZUSE_TRY_VOID(tree->write_data(queue));
+      more = more || tree->has_more();
+    }
+    ZUSE_TRY_VOID(queue.flush());
+    for (const auto& tree : trees) {
+      ZUSE_TRY_VOID(tree->write_level(1, queue));
+    }
+    ZUSE_TRY_VOID(queue.flush());
+    for (const auto& tree : trees) {
+      tree->drop_level(1);
+    }
   }
-  ZUSE_TRY_VOID(queue.flush());
-  for (unsigned level = 1; level < levels; ++level) {
+  for (unsigned level = 2; level < levels; ++level) {
     for (const auto& tree : trees) {
       ZUSE_TRY_VOID(tree->write_level(level, queue));
     }

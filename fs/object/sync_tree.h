@@ -67,17 +67,21 @@ class SyncTree {
            std::shared_ptr<const format::DnodePhys> before,
            std::shared_ptr<const DirtyGroup> changes);
 
-  // Frees and growth; afterwards every block above a record is in memory.
+  // Frees and growth.
   // errors: those of reading an indirect block that must be changed.
   Result<void> prepare();
-  // Queues the records and the spill block; then, level by level, what they changed.
+  // Queues records, as many as one wave takes (the spill block goes with the first). Once they are
+  // written, level 1 must be written and dropped before the next wave; then the levels above.
   Result<void> write_data(WriteQueue& queue);
+  bool has_more() const noexcept { return next_ != changes_->records.end(); }
   Result<void> write_level(unsigned level, WriteQueue& queue);
+  void drop_level(unsigned level);
   unsigned levels() const noexcept { return after_.levels; }
   // The dnode as it is to be stored, once every level is written. type none: it was freed.
   format::DnodePhys& after() noexcept { return after_; }
   const format::DnodePhys& before() const noexcept { return *before_; }
-  std::uint64_t record_bytes() const noexcept { return record_bytes_; }
+  // Bytes of memory, about, that the records and the blocks above them take.
+  std::uint64_t cost() const noexcept { return cost_; }
 
   // The store's answer to a job.
   Result<void> written(const WriteQueue::Place& place, const pool::BlockWriteJob& job);
@@ -111,7 +115,9 @@ class SyncTree {
   const std::shared_ptr<const DirtyGroup> changes_;
   format::DnodePhys after_;
   TreeShape shape_;
-  std::uint64_t record_bytes_ = 0;
+  std::uint64_t cost_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<Buffer>>::const_iterator next_;
+  bool spill_queued_ = false;
   std::vector<std::map<std::uint64_t, Node>> nodes_;  // by level; [0] is empty
 };
 

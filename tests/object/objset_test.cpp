@@ -135,6 +135,82 @@ TEST_F(ObjsetSyncTest, AGroupSeesNothingOfALaterOne) {
   EXPECT_EQ(phys_of(walked, (*file)->object()).max_block, 1U);
 }
 
+TEST_F(ObjsetSyncTest, AChangeThatComesLateTakesTheNewerOnesAlong) {
+  auto objset = create();
+  Tx four = Tx::syncing(4);
+  auto file = objset->allocate(four, kFile);
+  ASSERT_OK(file);
+  auto expected = pattern(rng_, 4096 * 8);
+  ASSERT_OK((*file)->write(four, 0, expected));
+  sync(*objset, 4);
+  Tx five = Tx::syncing(5);
+  Tx six = Tx::syncing(6);
+  const auto write = [&](Tx& tx, std::uint64_t offset) {
+    const auto bytes = pattern(rng_, 100);
+    std::memcpy(expected.data() + offset, bytes.data(), bytes.size());
+    ASSERT_OK((*file)->write(tx, offset, bytes));
+  };
+  write(five, 0);
+  write(six, 50);
+  ASSERT_OK((*file)->free_range(six, 4096, 4096));
+  std::fill(expected.begin() + 4096, expected.begin() + 8192, std::byte{0});
+  write(six, 9000);
+  write(five, 75);     // late: block 0
+  write(five, 20000);  // and block 4
+  write(six, 80);
+  std::vector<std::byte> read(expected.size());
+  ASSERT_OK((*file)->read(0, read));
+  EXPECT_EQ(read, expected);
+  sync(*objset, 5);
+  ASSERT_OK((*file)->read(0, read));
+  EXPECT_EQ(read, expected);
+  sync(*objset, 6);
+  auto again = Objset::open(context(true), objset->root());
+  ASSERT_OK(again);
+  auto held = (*again)->hold((*file)->object());
+  ASSERT_OK(held);
+  ASSERT_OK((*held)->read(0, read));
+  EXPECT_EQ(read, expected);
+}
+
+TEST_F(ObjsetSyncTest, ScatteredWritesAreSyncedInWaves) {
+  auto objset = create();
+  Tx tx = Tx::syncing(4);
+  NewObject spec = kFile;
+  spec.block_size = 512;
+  spec.indirect_shift = 17;
+  auto file = objset->allocate(tx, spec);
+  ASSERT_OK(file);
+  ASSERT_OK((*file)->set_spill(tx, pattern(rng_, 512)));
+  std::map<std::uint64_t, std::vector<std::byte>> expected;
+  for (std::uint64_t i = 0; i < 300; ++i) {  // more level-1 blocks than one wave takes
+    const std::uint64_t offset = (i * 1024 + rng_() % 1024) * 512;
+    expected[offset] = pattern(rng_, 700);
+    ASSERT_OK((*file)->write(tx, offset, expected[offset]));
+  }
+  sync(*objset, 4);
+  Tx later = Tx::syncing(5);
+  ASSERT_OK((*file)->free_range(later, 100 * 1024 * 512, 50 * 1024 * 512));
+  ASSERT_OK((*file)->write(later, 120 * 1024 * 512, pattern(rng_, 512)));
+  for (auto& [offset, bytes] : expected) {
+    if (offset >= 100 * 1024 * 512 && offset < 151 * 1024 * 512) {
+      continue;
+    }
+    bytes = pattern(rng_, 700);
+    ASSERT_OK((*file)->write(later, offset, bytes));
+  }
+  sync(*objset, 5);
+  store_.drop_cache();
+  for (const auto& [offset, bytes] : expected) {
+    if (offset >= 99 * 1024 * 512 && offset < 151 * 1024 * 512) {
+      continue;
+    }
+    std::vector<std::byte> read(bytes.size());
+    ASSERT_OK((*file)->read(offset, read));
+    EXPECT_EQ(read, bytes) << offset;
+  }
+}
+
 TEST_F(ObjsetSyncTest, AnObjectThatIsFreedIsGoneAndItsHoldersHearOfIt) {
   auto objset = create();
   Tx tx = Tx::syncing(4);
