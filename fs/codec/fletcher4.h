@@ -1,0 +1,14 @@
+// The implementations of fletcher4, for checksum.cpp. Each SIMD one has a file of its own, compiled
+// for its instruction set.
+#pragma once
+
+#include "fs/codec/checksum.h"
+
+namespace zuse::codec {
+
+extern const Fletcher4 kFletcher4Scalar;
+#if defined(__x86_64__)
+extern const Fletcher4 kFletcher4Avx2;
+#endif
+
+}  // namespace zuse::codec
