@@ -25,10 +25,6 @@ spdlog::logger& log() {
 // Below this many bytes, handing the verification to other threads costs more than it gains.
 constexpr std::size_t kParallelBytes = 256 * kKiB;
 
-bool transient(Errc code) noexcept {
-  return code == Errc::io || code == Errc::gone || code == Errc::checksum;
-}
-
 }  // namespace
 
 struct IoPipeline::Pending {
