@@ -244,7 +244,7 @@ Result<Attributes> Tree::set_attributes(Inode inode, const AttributeChange& chan
     }
     ZUSE_TRY_VOID(truncate(*znode, *change.size));
   }
-  ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, false, {&znode->order}));
+  ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, change.size.has_value(), {&znode->order}));
   const LockGuard lock(znode->mutex);
   ZnodeFields& fields = znode->fields;
   std::uint64_t mode = change.mode ? (fields.mode & S_IFMT) | (*change.mode & 07777U) : fields.mode;
