@@ -134,8 +134,10 @@ void generate(const Kernels& kernels, std::span<const ColumnView> data,
   }
 }
 
-bool reconstruct(const Kernels& kernels, std::span<const MutableColumn> columns,
-                 unsigned parity_count, std::span<const unsigned> missing) {
+namespace {
+
+bool rebuild_missing(const Kernels& kernels, std::span<const MutableColumn> columns,
+                     unsigned parity_count, std::span<const unsigned> missing, bool parity_too) {
   if (columns.size() <= parity_count || columns.size() > kColumnsMax) {
     return false;
   }
@@ -152,7 +154,7 @@ bool reconstruct(const Kernels& kernels, std::span<const MutableColumn> columns,
     return false;
   }
   unsigned parities_lost = 0;  // as many as generate must make to cover the last lost one
-  for (unsigned row = 0; row < parity_count; ++row) {
+  for (unsigned row = 0; row < parity_count && parity_too; ++row) {
     parities_lost = plan->lost_parity[row] ? row + 1 : parities_lost;
   }
 
@@ -188,6 +190,18 @@ bool reconstruct(const Kernels& kernels, std::span<const MutableColumn> columns,
     from = end;
   }
   return true;
+}
+
+}  // namespace
+
+bool reconstruct(const Kernels& kernels, std::span<const MutableColumn> columns,
+                 unsigned parity_count, std::span<const unsigned> missing) {
+  return rebuild_missing(kernels, columns, parity_count, missing, true);
+}
+
+bool reconstruct_data(const Kernels& kernels, std::span<const MutableColumn> columns,
+                      unsigned parity_count, std::span<const unsigned> missing) {
+  return rebuild_missing(kernels, columns, parity_count, missing, false);
 }
 
 }  // namespace zuse::raid

@@ -28,4 +28,8 @@ void generate(const Kernels& kernels, std::span<const ColumnView> data,
 bool reconstruct(const Kernels& kernels, std::span<const MutableColumn> columns,
                  unsigned parity_count, std::span<const unsigned> missing);
 
+// The same, but leaves missing parity columns as they are: all that a read needs.
+bool reconstruct_data(const Kernels& kernels, std::span<const MutableColumn> columns,
+                      unsigned parity_count, std::span<const unsigned> missing);
+
 }  // namespace zuse::raid

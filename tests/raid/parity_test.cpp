@@ -138,6 +138,20 @@ TEST_P(ParityTest, EveryLossUpToTheParityIsRebuilt) {
   }
 }
 
+TEST_P(ParityTest, RebuildingDataAloneLeavesLostParityAlone) {
+  const auto good = stripe(3, uneven(6, 2, 1024, 512));
+  auto columns = good;
+  const std::array<unsigned, 3> missing{0, 4, 8};
+  for (const unsigned column : missing) {
+    std::fill(columns[column].begin(), columns[column].end(), std::byte{0x55});
+  }
+  std::vector<MutableColumn> views(columns.begin(), columns.end());
+  ASSERT_TRUE(reconstruct_data(kernels(), views, 3, missing));
+  EXPECT_EQ(columns[0], Bytes(columns[0].size(), std::byte{0x55}));
+  columns[0] = good[0];
+  EXPECT_EQ(columns, good);
+}
+
 TEST_P(ParityTest, SampledLossesOfWideStripesAreRebuilt) {
   for (const unsigned width : {40U, 97U, 128U, 180U, 252U}) {
     const auto good = stripe(3, uneven(width, static_cast<unsigned>(below(width)), 128, 64));
