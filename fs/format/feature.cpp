@@ -58,7 +58,7 @@ constexpr Feature kFeatures[] = {
             "Small blocks live inside their block pointer."),
     feature("com.delphix:livelist", "R", kRead, {kExtensibleDataset},
             "Clones list their own blocks, to be deleted fast."),
-    feature("com.delphix:log_spacemap", "R", kRead, {"com.delphix:spacemap_v2"},
+    feature("com.delphix:log_spacemap", "R", kReadWrite, {"com.delphix:spacemap_v2"},
             "Changes of all space maps of a txg are logged in one."),
     feature("org.open-zfs:large_blocks", "D", kReadWrite, {kExtensibleDataset},
             "Blocks larger than 128 KiB."),
