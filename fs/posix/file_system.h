@@ -71,7 +71,7 @@ struct MountOptions {
   bool atime = true;
   bool snapshots_visible = false;       // list .zfs in the root (always reachable by name)
   std::size_t znodes_idle_max = 16384;  // files that nobody holds, kept in memory
-  std::function<Time()> clock;          // empty: the system's
+  std::function<Time()> clock = {};     // empty: the system's
 };
 
 // Thread-safe. Permission checks are the kernel's (default_permissions) except where only we can

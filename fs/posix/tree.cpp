@@ -164,7 +164,7 @@ Result<ZnodeRef> Tree::get_file(Inode inode) {
 }
 
 Attributes Tree::describe_locked(Znode& znode) const {
-  const ZnodeFields& fields = znode.fields;
+  ZnodeFields& fields = znode.fields;
   Attributes attributes;
   attributes.inode = znode.object;
   attributes.generation = fields.gen & 0xFFFF'FFFFU;
@@ -283,7 +283,7 @@ void Tree::note_access(Znode& znode) {
   const Time when = now();
   {
     const LockGuard lock(znode.mutex);
-    const ZnodeFields& fields = znode.fields;
+    ZnodeFields& fields = znode.fields;
     if (fields.atime == when ||
         (relatime_ && fields.atime > fields.mtime && fields.atime > fields.ctime &&
          when.seconds - fields.atime.seconds < kRelatimeSeconds)) {

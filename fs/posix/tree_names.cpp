@@ -120,7 +120,7 @@ Result<Attributes> Tree::make(Inode parent, std::string_view name, const NewNode
   std::uint64_t gid = caller.gid;
   {
     const LockGuard lock(directory->mutex);
-    const ZnodeFields& fields = directory->fields;
+    ZnodeFields& fields = directory->fields;
     if (fields.links == 0) {
       return fail(Errc::not_found, "the directory has been removed");
     }
@@ -239,7 +239,7 @@ Result<Attributes> Tree::link(Inode inode, Inode parent, std::string_view name) 
   }
   {
     const LockGuard lock(znode->mutex);
-    const ZnodeFields& fields = znode->fields;
+    ZnodeFields& fields = znode->fields;
     if ((fields.flags & (kFlagImmutable | kFlagAppendOnly)) != 0 ||
         (directory_flags & kFlagImmutable) != 0) {
       return fail(Errc::not_permitted, "the file or directory is immutable");

@@ -291,9 +291,10 @@ Result<void> Znode::put_acl_locked(SaRegistry& registry, object::Tx& tx) {
 }
 
 Result<void> Znode::put_fields_locked(SaRegistry& registry, object::Tx& tx) {
+  AttributeSet& values = values_;  // the lambda's own analysis would not know of the lock
   const auto put = [&](Attr attribute, std::span<const std::byte> bytes) -> Result<void> {
     ZUSE_TRY(const std::uint16_t number, registry.number(tx, attribute));
-    values_.put(number, bytes);
+    values.put(number, bytes);
     return {};
   };
   ZUSE_TRY_VOID(put(Attr::mode, word_bytes(fields.mode)));
