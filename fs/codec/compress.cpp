@@ -79,9 +79,8 @@ class Zlib {
     in_.avail_in = static_cast<uInt>(in.size());
     in_.next_out = bytes_of(out.data());
     in_.avail_out = static_cast<uInt>(out.size());
-    const int result = inflate(&in_, Z_FINISH);
-    return in_.avail_out == 0 &&
-           (result == Z_STREAM_END || result == Z_BUF_ERROR || result == Z_OK);
+    // The stream must end, checksum and all, just where the block does.
+    return inflate(&in_, Z_FINISH) == Z_STREAM_END && in_.avail_out == 0;
   }
 
  private:

@@ -24,8 +24,16 @@ spdlog::logger& log() {
 struct Image {
   std::string path;
   std::unique_ptr<vdev::BlockDevice> device;
-  LabelConfig label;
-  std::string notes;
+  LabelSet labels;
+  LabelConfig label;  // decoded: the newest, then the one that goes with the pool's uberblock
+  std::string note;
+};
+
+// A label that verifies, of a pool that we cannot take apart.
+struct Refused {
+  std::string name;
+  std::uint64_t pool_guid = 0;
+  std::string why;
 };
 
 bool is_candidate(const fs::path& path) {
@@ -34,14 +42,27 @@ bool is_candidate(const fs::path& path) {
   return !error && (status.type() == fs::regular_file || status.type() == fs::block_file);
 }
 
-// The files to look at, and whether each was named itself.
-Result<std::vector<std::pair<std::string, bool>>> files_of(std::span<const std::string> places) {
-  std::vector<std::pair<std::string, bool>> files;
+struct Place {
+  std::string path;
+  bool named = false;  // by the caller; else found in a directory
+};
+
+// The files to look at, each once: a directory of links may show one device under many names.
+Result<std::vector<Place>> files_of(std::span<const std::string> places) {
+  std::vector<Place> files;
+  std::set<std::string> seen;
+  const auto add = [&](std::string path, bool named) {
+    boost::system::error_code error;
+    const fs::path real = fs::canonical(path, error);
+    if (seen.insert(error ? path : real.string()).second) {
+      files.push_back({std::move(path), named});
+    }
+  };
   for (const std::string& place : places) {
     boost::system::error_code error;
     const fs::file_status status = fs::status(place, error);
     if (status.type() != fs::directory_file) {
-      files.emplace_back(place, true);  // the opener knows what it is, or says that it is not there
+      add(place, true);  // the opener knows what it is, or says that it is not there
       continue;
     }
     std::vector<std::string> found;
@@ -55,36 +76,64 @@ Result<std::vector<std::pair<std::string, bool>>> files_of(std::span<const std::
     }
     std::ranges::sort(found);
     for (std::string& path : found) {
-      files.emplace_back(std::move(path), false);
+      add(std::move(path), false);
     }
   }
   return files;
 }
 
-Result<Image> read_image(const std::string& path, const DeviceOpener& open) {
+// `refused` is filled where the labels verify and yet say what we do not support.
+Result<Image> read_image(const std::string& path, const DeviceOpener& open,
+                         std::optional<Refused>& refused) {
   Image image;
   image.path = path;
   ZUSE_TRY(image.device, open(path, true));
   if (image.device->size() < kLeafSizeMin) {
     return fail(Errc::corrupt, path + " is too small to be part of a pool");
   }
-  ZUSE_TRY(const LabelSet labels, read_labels(*image.device));
-  auto decoded = decode_label_config(labels.config());
+  ZUSE_TRY(image.labels, read_labels(*image.device));
+  const codec::NvList& list = image.labels.config();
+  auto decoded = decode_label_config(list);
   if (!decoded) {
-    return std::unexpected(std::move(decoded).error().within(path));
+    Error why = std::move(decoded).error().within(path);
+    if (const auto guid = list.u64("pool_guid"); guid && why.code() == Errc::unsupported) {
+      refused = Refused{list.string_or("name", ""), *guid, why.what()};
+    }
+    return std::unexpected(std::move(why));
   }
   image.label = *std::move(decoded);
   if (image.label.pool.txg == 0) {
     return fail(Errc::corrupt, path + " was never completely added to a pool");
   }
-  unsigned damaged = 0;
-  for (const auto& bad : labels.bad) {
-    damaged += bad ? 1 : 0;
-  }
+  const auto damaged = std::ranges::count_if(image.labels.bad, &std::optional<Error>::has_value);
   if (damaged != 0) {
-    image.notes = path + ": " + std::to_string(damaged) + " of 4 labels are damaged";
+    image.note = path + ": " + std::to_string(damaged) + " of 4 labels are damaged";
   }
   return image;
+}
+
+// The configuration that goes with an uberblock is the newest that is not newer than it: a power
+// cut between the two leaves labels of a transaction group that never was.
+void use_labels_of(std::vector<Image>& images, std::uint64_t txg) {
+  for (Image& image : images) {
+    const codec::NvList* const list = image.labels.config_at(txg);
+    if (list == nullptr) {
+      continue;
+    }
+    if (auto decoded = decode_label_config(*list); decoded && decoded->pool.txg != 0) {
+      image.label = *std::move(decoded);
+    }
+  }
+}
+
+// Allocatable bytes that each leaf of a top-level vdev must have. What lies beyond the last whole
+// metaslab is never used. source: format page 03 section 2.
+std::uint64_t leaf_minimum(const vdev::VdevConfig& top) {
+  const std::uint64_t used =
+      top.metaslab_shift == 0 ? top.asize : round_down(top.asize, pow2(top.metaslab_shift));
+  return top.type == vdev::VdevType::raidz && !top.children.empty()
+             ? div_ceil(used, top.children.size())
+             : used;
 }
 
 // Marks leaves that were found with the path where they were found.
@@ -97,9 +146,38 @@ void place_leaves(vdev::VdevConfig& config, const std::map<std::uint64_t, std::s
   }
 }
 
+// Says which images are unfit: those that are there twice, and those that were cut short.
+void sort_out_images(const std::vector<Image>& images, PoolCandidate& pool) {
+  for (const Image& image : images) {
+    if (!image.note.empty()) {
+      pool.notes.push_back(image.note);
+    }
+    const std::uint64_t needed = leaf_minimum(image.label.pool.root.children[0]);
+    if (leaf_asize(image.device->size()) < needed) {
+      pool.notes.push_back(image.path + " is truncated: it has " +
+                           std::to_string(image.device->size()) + " bytes, and its vdev needs " +
+                           std::to_string(needed + kLeafOverhead));
+      continue;
+    }
+    if (const auto [it, fresh] = pool.found.emplace(image.label.guid, image.path); !fresh) {
+      pool.notes.push_back(image.path + " and " + it->second + " are the same device of pool '" +
+                           pool.config.name + "'");
+      pool.problem = pool.notes.back() + ": take one away";
+    }
+  }
+}
+
 // Puts one pool together from its images.
 PoolCandidate assemble(std::vector<Image>& images) {
   PoolCandidate pool;
+  std::vector<RingSource> rings;
+  for (const Image& image : images) {
+    rings.push_back({image.device.get(), image.label.pool.root.children[0].ashift});
+  }
+  if (auto best = best_uberblock(rings)) {
+    pool.uberblock = *std::move(best);
+    use_labels_of(images, pool.uberblock->txg);
+  }
   const auto newest =
       std::ranges::max_element(images, {}, [](const Image& image) { return image.label.pool.txg; });
   pool.config = newest->label.pool;
@@ -107,21 +185,13 @@ PoolCandidate assemble(std::vector<Image>& images) {
 
   // The newest label of each top-level vdev tells its shape.
   std::map<std::uint64_t, const Image*> tops;
-  std::vector<RingSource> rings;
-  for (Image& image : images) {
-    const vdev::VdevConfig& top = image.label.pool.root.children[0];
-    const Image*& best = tops[top.id];
+  for (const Image& image : images) {
+    const Image*& best = tops[image.label.pool.root.children[0].id];
     if (best == nullptr || best->label.pool.txg < image.label.pool.txg) {
       best = &image;
     }
-    rings.push_back({image.device.get(), top.ashift});
-    if (const auto [it, fresh] = pool.found.emplace(image.label.guid, image.path); !fresh) {
-      pool.notes.push_back(image.path + " and " + it->second + " are the same device of pool '" +
-                           pool.config.name + "'");
-      pool.problem = pool.notes.back() + ": take one away";
-    }
-    if (!image.notes.empty()) {
-      pool.notes.push_back(image.notes);
+    if (pool.config.read_only_because.empty()) {
+      pool.config.read_only_because = image.label.pool.read_only_because;
     }
   }
   pool.config.root.children.clear();
@@ -141,6 +211,7 @@ PoolCandidate assemble(std::vector<Image>& images) {
     }
     pool.config.root.children.push_back(std::move(top));
   }
+  sort_out_images(images, pool);
   // Leaves of this pool that its tree no longer has were replaced or detached.
   std::set<std::uint64_t> known;
   for (const vdev::VdevConfig* const leaf : leaves_of(pool.config.root)) {
@@ -152,9 +223,7 @@ PoolCandidate assemble(std::vector<Image>& images) {
   std::erase_if(pool.found, [&](const auto& pair) { return !known.contains(pair.first); });
   place_leaves(pool.config.root, pool.found);
 
-  if (auto best = best_uberblock(rings)) {
-    pool.uberblock = *std::move(best);
-  } else if (pool.problem.empty()) {
+  if (!pool.uberblock && pool.problem.empty()) {
     pool.problem = "no uberblock of pool '" + pool.config.name + "' verifies";
   }
   for (const std::string& guid : pool.config.features_for_read) {
@@ -186,27 +255,39 @@ Result<std::vector<PoolCandidate>> find_pools(std::span<const std::string> place
                                               const DeviceOpener& open) {
   ZUSE_TRY(const auto files, files_of(places));
   std::map<std::uint64_t, std::vector<Image>> by_pool;
-  std::vector<std::string> passed;  // what was named, and is no image
-  std::optional<Error> named_error;
-  for (const auto& [path, named] : files) {
-    auto image = read_image(path, open);
+  std::map<std::uint64_t, Refused> refused_pools;
+  std::vector<Error> passed;  // what was named, and is no image
+  for (const Place& place : files) {
+    std::optional<Refused> refused;
+    auto image = read_image(place.path, open, refused);
     if (image) {
       by_pool[image->label.pool.pool_guid].push_back(*std::move(image));
       continue;
     }
-    log().debug("image_passed path={} why=\"{}\"", path, image.error().what());
-    passed.push_back(image.error().what());
-    if (named && !named_error) {
-      named_error = std::move(image).error();
+    log().debug("image_passed path={} why=\"{}\"", place.path, image.error().what());
+    if (refused) {
+      refused_pools.emplace(refused->pool_guid, *std::move(refused));
+    } else if (place.named) {
+      passed.push_back(std::move(image).error());
     }
   }
-  if (by_pool.empty() && named_error) {
-    return std::unexpected(*std::move(named_error));
+  if (by_pool.empty() && refused_pools.empty() && !passed.empty()) {
+    return std::unexpected(std::move(passed.front()));
   }
   std::vector<PoolCandidate> pools;
   for (auto& [guid, images] : by_pool) {
     pools.push_back(assemble(images));
-    pools.back().notes.insert(pools.back().notes.end(), passed.begin(), passed.end());
+    for (const Error& error : passed) {
+      pools.back().notes.push_back(error.what());
+    }
+    refused_pools.erase(guid);
+  }
+  for (auto& [guid, refused] : refused_pools) {
+    PoolCandidate& pool = pools.emplace_back();
+    pool.config.name = std::move(refused.name);
+    pool.config.pool_guid = pool.config.root.guid = guid;
+    pool.config.root.type = vdev::VdevType::root;
+    pool.problem = std::move(refused.why);
   }
   std::ranges::sort(pools, [](const PoolCandidate& a, const PoolCandidate& b) {
     return std::pair(a.config.name, a.config.pool_guid) <

@@ -49,10 +49,12 @@ struct PoolCandidate {
 };
 
 // Looks through `places`: each a directory (its regular files and block devices, not those below)
-// or a file or device itself. Files that hold no label are passed over in silence; one that is
-// named itself is noted nowhere else, so it is an error. Pools come sorted by name, then guid.
-// errors: not_found (a place does not exist), invalid (a file that was named holds no label;
-// named).
+// or a file or device itself; one that shows up under several names counts once. Files that hold no
+// label are passed over in silence; one that was named itself is mentioned in the notes of what was
+// found. A pool that we cannot take apart (a vdev type or version that we lack) is a candidate with
+// a problem and no vdevs. Pools come sorted by name, then guid.
+// errors: access (a directory that cannot be read); why the first file that was named is no part of
+// a pool, if none is.
 Result<std::vector<PoolCandidate>> find_pools(std::span<const std::string> places,
                                               const DeviceOpener& open);
 
