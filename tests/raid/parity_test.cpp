@@ -1,4 +1,4 @@
-// Every implementation that this CPU runs, against the oracle: all widths, all losses of up to
+// Every implementation against the oracle: all widths, all losses of up to
 // three columns, uneven columns, odd tails.
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "raid/raidz_math.h"
 #include "raid/registry.h"
 #include "tests/raid/oracle.h"
+#include "tests/raid/subjects.h"
 #include "tests/support/seed.h"
 
 namespace zuse::raid {
@@ -238,44 +239,8 @@ TEST_P(ParityTest, SelfTestPasses) {
   EXPECT_TRUE(result) << result.error();
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, ParityTest, testing::ValuesIn(usable()),
+INSTANTIATE_TEST_SUITE_P(Every, ParityTest, testing::ValuesIn(subjects()),
                          [](const auto& tested) { return std::string(tested.param->name); });
-
-TEST(RegistryTest, ChoiceByNameIsNeverAnotherImplementation) {
-  for (const Compiled& entry : compiled()) {
-    const auto chosen = choose(entry.kernels->name);
-    if (entry.usable()) {
-      ASSERT_TRUE(chosen);
-      EXPECT_EQ(*chosen, entry.kernels);
-    } else {
-      ASSERT_FALSE(chosen);
-      EXPECT_NE(chosen.error().find(entry.kernels->name), std::string::npos);
-    }
-  }
-}
-
-TEST(RegistryTest, UnknownNamesAreRefusedWithTheListOfKnownOnes) {
-  const auto chosen = choose("warp");
-  ASSERT_FALSE(chosen);
-  EXPECT_NE(chosen.error().find("warp"), std::string::npos);
-  EXPECT_NE(chosen.error().find("scalar"), std::string::npos);
-}
-
-TEST(RegistryTest, TheFastestIsNotTheReference) {
-  EXPECT_STRNE(fastest().name, "original");
-  ASSERT_TRUE(choose("fastest"));
-  EXPECT_EQ(*choose("fastest"), &fastest());
-}
-
-TEST(RegistryTest, TheSelfTestSeesABrokenKernel) {
-  static const Kernels* const whole = usable().front();
-  Kernels broken = *whole;
-  broken.generate[1] = [](const Row& row) noexcept {
-    whole->generate[1](row);
-    row.parity[1][row.bytes - 1] ^= std::byte{1};
-  };
-  EXPECT_FALSE(self_test(broken));
-}
 
 }  // namespace
 }  // namespace zuse::raid
