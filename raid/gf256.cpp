@@ -8,20 +8,15 @@ namespace {
 constexpr std::array<std::array<std::uint8_t, 256>, 256> all_products() {
   std::array<std::array<std::uint8_t, 256>, 256> products{};
   for (unsigned by = 0; by < 256; ++by) {
-    // Each product is that of the value without its lowest bit, plus by * that bit.
-    std::array<std::uint8_t, 8> of_bit{};
-    std::uint8_t power = static_cast<std::uint8_t>(by);
-    for (auto& product : of_bit) {
-      product = power;
-      power = mul2(power);
-    }
-    for (unsigned value = 1; value < 256; ++value) {
-      unsigned lowest = 0;
-      while (((value >> lowest) & 1U) == 0) {
-        ++lowest;
+    // Values with a bit more are those without it, plus by * that bit. (Few steps: compilers limit
+    // how long they evaluate.)
+    std::uint8_t* const row = products[by].data();
+    std::uint8_t of_bit = static_cast<std::uint8_t>(by);
+    for (unsigned bit = 1; bit < 256; bit *= 2) {
+      for (unsigned value = 0; value < bit; ++value) {
+        row[bit + value] = static_cast<std::uint8_t>(row[value] ^ of_bit);
       }
-      products[by][value] =
-          static_cast<std::uint8_t>(products[by][value & (value - 1)] ^ of_bit[lowest]);
+      of_bit = mul2(of_bit);
     }
   }
   return products;
