@@ -112,36 +112,38 @@ Result<void> check_fields(const ZnodeFields& fields) {
   return {};
 }
 
+Result<void> put_value(SaRegistry& registry, object::Tx& tx, AttributeSet& values, Attr attribute,
+                       std::span<const std::byte> bytes) {
+  ZUSE_TRY(const std::uint16_t number, registry.number(tx, attribute));
+  values.put(number, bytes);
+  return {};
+}
+
 // The values of a new or converted object, in the order that accounting relies on.
 // source: format page 08 section 5.6.
 Result<AttributeSet> make_values(SaRegistry& registry, object::Tx& tx, const ZnodeFields& fields,
                                  std::span<const std::byte> aces, std::uint64_t ace_count) {
   AttributeSet values;
-  const auto put = [&](Attr attribute, std::span<const std::byte> bytes) -> Result<void> {
-    ZUSE_TRY(const std::uint16_t number, registry.number(tx, attribute));
-    values.put(number, bytes);
-    return {};
-  };
-  ZUSE_TRY_VOID(put(Attr::mode, word_bytes(fields.mode)));
-  ZUSE_TRY_VOID(put(Attr::size, word_bytes(fields.size)));
-  ZUSE_TRY_VOID(put(Attr::gen, word_bytes(fields.gen)));
-  ZUSE_TRY_VOID(put(Attr::uid, word_bytes(fields.uid)));
-  ZUSE_TRY_VOID(put(Attr::gid, word_bytes(fields.gid)));
-  ZUSE_TRY_VOID(put(Attr::parent, word_bytes(fields.parent)));
-  ZUSE_TRY_VOID(put(Attr::flags, word_bytes(fields.flags)));
-  ZUSE_TRY_VOID(put(Attr::atime, time_bytes(fields.atime)));
-  ZUSE_TRY_VOID(put(Attr::mtime, time_bytes(fields.mtime)));
-  ZUSE_TRY_VOID(put(Attr::ctime, time_bytes(fields.ctime)));
-  ZUSE_TRY_VOID(put(Attr::crtime, time_bytes(fields.crtime)));
-  ZUSE_TRY_VOID(put(Attr::links, word_bytes(fields.links)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::mode, word_bytes(fields.mode)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::size, word_bytes(fields.size)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::gen, word_bytes(fields.gen)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::uid, word_bytes(fields.uid)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::gid, word_bytes(fields.gid)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::parent, word_bytes(fields.parent)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::flags, word_bytes(fields.flags)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::atime, time_bytes(fields.atime)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::mtime, time_bytes(fields.mtime)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::ctime, time_bytes(fields.ctime)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::crtime, time_bytes(fields.crtime)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::links, word_bytes(fields.links)));
   if (fields.project) {
-    ZUSE_TRY_VOID(put(Attr::projid, word_bytes(*fields.project)));
+    ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::projid, word_bytes(*fields.project)));
   }
   if (S_ISBLK(fields.mode) || S_ISCHR(fields.mode)) {
-    ZUSE_TRY_VOID(put(Attr::rdev, word_bytes(fields.rdev)));
+    ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::rdev, word_bytes(fields.rdev)));
   }
-  ZUSE_TRY_VOID(put(Attr::dacl_count, word_bytes(ace_count)));
-  ZUSE_TRY_VOID(put(Attr::dacl_aces, aces));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::dacl_count, word_bytes(ace_count)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values, Attr::dacl_aces, aces));
   return values;
 }
 
@@ -291,24 +293,18 @@ Result<void> Znode::put_acl_locked(SaRegistry& registry, object::Tx& tx) {
 }
 
 Result<void> Znode::put_fields_locked(SaRegistry& registry, object::Tx& tx) {
-  AttributeSet& values = values_;  // the lambda's own analysis would not know of the lock
-  const auto put = [&](Attr attribute, std::span<const std::byte> bytes) -> Result<void> {
-    ZUSE_TRY(const std::uint16_t number, registry.number(tx, attribute));
-    values.put(number, bytes);
-    return {};
-  };
-  ZUSE_TRY_VOID(put(Attr::mode, word_bytes(fields.mode)));
-  ZUSE_TRY_VOID(put(Attr::size, word_bytes(fields.size)));
-  ZUSE_TRY_VOID(put(Attr::gen, word_bytes(fields.gen)));
-  ZUSE_TRY_VOID(put(Attr::uid, word_bytes(fields.uid)));
-  ZUSE_TRY_VOID(put(Attr::gid, word_bytes(fields.gid)));
-  ZUSE_TRY_VOID(put(Attr::parent, word_bytes(fields.parent)));
-  ZUSE_TRY_VOID(put(Attr::flags, word_bytes(fields.flags)));
-  ZUSE_TRY_VOID(put(Attr::atime, time_bytes(fields.atime)));
-  ZUSE_TRY_VOID(put(Attr::mtime, time_bytes(fields.mtime)));
-  ZUSE_TRY_VOID(put(Attr::ctime, time_bytes(fields.ctime)));
-  ZUSE_TRY_VOID(put(Attr::crtime, time_bytes(fields.crtime)));
-  ZUSE_TRY_VOID(put(Attr::links, word_bytes(fields.links)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::mode, word_bytes(fields.mode)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::size, word_bytes(fields.size)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::gen, word_bytes(fields.gen)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::uid, word_bytes(fields.uid)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::gid, word_bytes(fields.gid)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::parent, word_bytes(fields.parent)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::flags, word_bytes(fields.flags)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::atime, time_bytes(fields.atime)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::mtime, time_bytes(fields.mtime)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::ctime, time_bytes(fields.ctime)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::crtime, time_bytes(fields.crtime)));
+  ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::links, word_bytes(fields.links)));
   if (fields.project) {
     ZUSE_TRY(const std::uint16_t links, registry.number(tx, Attr::links));
     ZUSE_TRY(const std::uint16_t project, registry.number(tx, Attr::projid));
@@ -316,7 +312,7 @@ Result<void> Znode::put_fields_locked(SaRegistry& registry, object::Tx& tx) {
   }
   const auto xattr = registry.number(Attr::xattr);
   if (fields.xattr != 0 || (xattr && values_.find(*xattr))) {
-    ZUSE_TRY_VOID(put(Attr::xattr, word_bytes(fields.xattr)));
+    ZUSE_TRY_VOID(put_value(registry, tx, values_, Attr::xattr, word_bytes(fields.xattr)));
   }
   return {};
 }
