@@ -177,8 +177,8 @@ INSTANTIATE_TEST_SUITE_P(All, PoolShapes,
                                          Shape{"raidz1", vdev::VdevType::raidz, 1, 3, 9},
                                          Shape{"raidz2", vdev::VdevType::raidz, 2, 6, 12},
                                          Shape{"raidz3", vdev::VdevType::raidz, 3, 7, 12}),
-                         [](const testing::TestParamInfo<Shape>& info) {
-                           return std::string(info.param.name);
+                         [](const testing::TestParamInfo<Shape>& tested) {
+                           return std::string(tested.param.name);
                          });
 
 }  // namespace

@@ -265,8 +265,8 @@ INSTANTIATE_TEST_SUITE_P(All, OpenzfsPool,
                          testing::Values(Fixture{"default-raidz1", 1}, Fixture{"grub2-raidz2", 2},
                                          Fixture{"nofeat-raidz2", 2}, Fixture{"v28-raidz2", 2},
                                          Fixture{"v28-raidz3", 3}),
-                         [](const testing::TestParamInfo<Fixture>& info) {
-                           std::string name = info.param.name;
+                         [](const testing::TestParamInfo<Fixture>& tested) {
+                           std::string name = tested.param.name;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
