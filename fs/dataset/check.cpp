@@ -48,7 +48,8 @@ Result<std::uint64_t> used_by_objects(pool::BlockStore& store, std::uint64_t obj
 
 Result<CheckedPool> PoolImpl::check(
     const std::function<bool(std::uint64_t, std::uint64_t)>& progress) {
-  CheckedPool checked{name_, {}, {}};
+  CheckedPool checked;
+  checked.name = name_;
   {
     const LockGuard lock(mutex_);
     ZUSE_TRY_VOID(space_maps_.load(*mos_, features_, config_, storage_->allocator()));
@@ -69,13 +70,21 @@ Result<CheckedPool> PoolImpl::check(
   for (const pool::ScanRoot& root : scan_roots_found) {
     bool snapshot = false;
     if (root.objset != 0) {
+      const std::string why = why_unreadable(root.objset);
+      if (!why.empty()) {
+        checked.unchecked.push_back(dsl_->name_of(root.objset).value_or("<hidden>") + " " + why);
+        continue;
+      }
       ZUSE_TRY(const auto phys, dsl_->dataset(root.objset));
       snapshot = phys.is_snapshot();
     }
     roots.push_back({root, snapshot});
   }
   const std::uint64_t total = allocated();
-  ZUSE_TRY(checked.report, pool::check_pool(storage_->pipeline(), roots, extras, maps, {},
+  // What lies in datasets that cannot be read looks like leaks.
+  pool::CheckOptions options;
+  options.space = checked.unchecked.empty();
+  ZUSE_TRY(checked.report, pool::check_pool(storage_->pipeline(), roots, extras, maps, options,
                                             [&](std::uint64_t examined) {
                                               return !progress || progress(examined, total);
                                             }));
@@ -100,7 +109,7 @@ Result<std::vector<std::string>> PoolImpl::check_accounting() {
   ZUSE_TRY(const auto datasets, dsl_->list(true));
   for (const NamedDataset& named : datasets) {
     ZUSE_TRY(const auto phys, dsl_->dataset(named.dataset));
-    if (!phys.bp.is_hole()) {
+    if (!phys.bp.is_hole() && why_unreadable(named.dataset).empty()) {
       ZUSE_TRY(const std::uint64_t counted,
                used_by_objects(storage_->pipeline(), named.dataset, phys.bp));
       expect("space referenced by " + named.name, phys.referenced, counted);

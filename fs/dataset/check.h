@@ -13,6 +13,8 @@ struct CheckedPool {
   pool::CheckReport report;
   // Space numbers of the DSL that do not add up; sentences. Empty: all do.
   std::vector<std::string> accounting;
+  // Datasets that cannot be read, and why; while there are any, space maps cannot be compared.
+  std::vector<std::string> unchecked;
 
   bool clean() const noexcept { return report.clean() && accounting.empty(); }
 };

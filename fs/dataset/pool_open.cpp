@@ -2,6 +2,7 @@
 // and datasets. source: format page 04 section 9.
 #include <algorithm>
 
+#include "fs/dataset/intent_log.h"
 #include "fs/dataset/mos.h"
 #include "fs/dataset/new_pool.h"
 #include "fs/dataset/owner.h"
@@ -165,7 +166,7 @@ Result<void> PoolImpl::check_intent_logs() {
   ZUSE_TRY(const auto heads, dsl_->list(false));
   for (const NamedDataset& named : heads) {
     ZUSE_TRY(const auto phys, dsl_->dataset(named.dataset));
-    if (phys.bp.is_hole()) {
+    if (phys.bp.is_hole() || !why_unreadable(named.dataset).empty()) {
       continue;
     }
     object::ObjsetContext context{.store = storage_->pipeline(),
@@ -177,7 +178,9 @@ Result<void> PoolImpl::check_intent_logs() {
                                   .on_dirty = {},
                                   .owner_of = {}};
     ZUSE_TRY(const auto objset, object::Objset::open(std::move(context), phys.bp));
-    if (!objset->zil_header().log.is_hole()) {
+    ZUSE_TRY(const bool waiting, log_has_records_after(storage_->pipeline(), named.dataset,
+                                                       objset->zil_header(), uberblock_.txg));
+    if (waiting) {
       return fail(Errc::unsupported,
                   "dataset '" + named.name +
                       "' has an intent log with writes that were not replayed; import and "

@@ -37,8 +37,10 @@ class Check {
     for (const CheckRoot& root : roots) {
       ZUSE_TRY_VOID(walk(root));
     }
+    // Lists of waiting blocks keep no checksums: their space is claimed, their contents are nobody's.
     for (const CheckExtra& extra : extras) {
-      ZUSE_TRY_VOID(block(extra.blkptr, extra.bookmark));
+      ZUSE_TRY_VOID(claim(extra.blkptr, extra.bookmark));
+      count_block(extra.blkptr);
     }
     ZUSE_TRY_VOID(look());
     if (options_.space) {
