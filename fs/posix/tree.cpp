@@ -111,11 +111,6 @@ Result<void> Tree::read_master() {
                dataset_->name());
     read_only_ = true;
   }
-  if (!read_only_ && !objset_.zil_header().log.is_hole()) {
-    return fail(Errc::unsupported,
-                "its intent log holds changes that were never replayed; mount it read-only, or "
-                "import and export the pool once where it was last used");
-  }
   const dataset::PropertySet& properties = dataset_->properties();
   const auto number = [&](const char* name, std::uint64_t otherwise) {
     const dataset::PropertyValue* const value = properties.find(name);
