@@ -331,8 +331,8 @@ unsigned IoPipeline::repair(const format::Blkptr& blkptr, std::span<const std::b
       repaired |= 1U << which[i];
     }
   }
-  log().warn("copies_repaired at={}/{}/{}/{} bad={:#x} repaired={:#x}", bookmark.objset,
-             bookmark.object, bookmark.level, bookmark.block, bad, repaired);
+  log().debug("copies_repaired at={}/{}/{}/{} bad={:#x} repaired={:#x}", bookmark.objset,
+              bookmark.object, bookmark.level, bookmark.block, bad, repaired);
   return repaired;
 }
 

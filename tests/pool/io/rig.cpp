@@ -178,9 +178,8 @@ class Builder {
         }
       }
     }
-    objset.user_used = file(~std::uint64_t{0}, accounting_);
+    objset.user_used = file(~std::uint64_t{0}, accounting_, false);
     objset.group_used = file(~std::uint64_t{0} - 1, group_);
-    objset.user_used.spill.reset();
     built_.blocks.insert(built_.blocks.end(), group_.begin(), group_.end());
     built_.blocks.insert(built_.blocks.end(), accounting_.begin(), accounting_.end());
 
@@ -228,7 +227,8 @@ class Builder {
   }
 
   // An object with 0 to about 150 blocks.
-  format::DnodePhys file(std::uint64_t object, std::vector<PlacedBlock>& placed) {
+  format::DnodePhys file(std::uint64_t object, std::vector<PlacedBlock>& placed,
+                         bool may_spill = true) {
     format::DnodePhys dnode;
     dnode.type = format::ObjectType::plain_file;
     dnode.block_size = 1024;
@@ -259,7 +259,7 @@ class Builder {
     dnode.blkptr = levels.back();
     dnode.blkptr.resize(3);
     order(object, levels, levels.size() - 1, 0, levels.back().size(), placed);
-    if (rng_() % 5 == 0) {
+    if (may_spill && rng_() % 5 == 0) {
       dnode.flags |= format::kDnodeSpill;
       dnode.blkptr.resize(1);
       if (levels.back().size() > 1) {  // no room for more pointers beside a spill: one level more

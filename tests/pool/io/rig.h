@@ -24,8 +24,13 @@ struct TopSpec {
   unsigned ashift = 9;
 };
 
+// One leaf of 512-byte sectors.
+inline const std::vector<TopSpec> kPlain{TopSpec{}};
+
 class Rig {
  public:
+  Rig(const Rig&) = delete;
+  Rig& operator=(const Rig&) = delete;
   explicit Rig(const std::vector<TopSpec>& tops, std::uint64_t arc_max = 32 * kMiB);
 
   Storage& storage() { return *storage_; }

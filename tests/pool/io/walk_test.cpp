@@ -44,6 +44,13 @@ std::vector<Bookmark> walk(Rig& rig, const BuiltObjset& built, const TraverseOpt
   return seen;
 }
 
+TraverseOptions with_births(std::uint64_t min, std::uint64_t max) {
+  TraverseOptions options;
+  options.min_birth = min;
+  options.max_birth = max;
+  return options;
+}
+
 std::vector<Bookmark> bookmarks_of(const BuiltObjset& built) {
   std::vector<Bookmark> all;
   for (const PlacedBlock& block : built.blocks) {
@@ -83,13 +90,13 @@ TEST_F(WalkTest, GoesOnFromAnyBlock) {
 TEST_F(WalkTest, PassesByWhatIsTooOldOrTooYoung) {
   Rig rig(kMirror);
   const BuiltObjset built = build_objset(rig, rng_, 21, 6);
-  EXPECT_TRUE(walk(rig, built, {.min_birth = 6}).empty());
-  EXPECT_EQ(walk(rig, built, {.min_birth = 5}).size(), built.blocks.size());
-  EXPECT_TRUE(walk(rig, built, {.max_birth = 5}).empty());
+  EXPECT_TRUE(walk(rig, built, with_births(6, ~std::uint64_t{0})).empty());
+  EXPECT_EQ(walk(rig, built, with_births(5, ~std::uint64_t{0})).size(), built.blocks.size());
+  EXPECT_TRUE(walk(rig, built, with_births(0, 5)).empty());
 }
 
 TEST_F(WalkTest, ReportsALostBlockAndWalksAllTheRest) {
-  Rig rig({{}});
+  Rig rig(kPlain);
   const BuiltObjset built = build_objset(rig, rng_, 21, 4);
   rig.storage().cache().drop();
   // An L1 block of the dnodes: all objects below it are out of reach, no others.
@@ -209,7 +216,7 @@ TEST_F(WalkTest, AScrubCutIntoSlicesAndImportsSeesEveryBlockOnce) {
 }
 
 TEST_F(WalkTest, AScrubListsWhatIsLostAndTheNextForgetsWhatIsWellAgain) {
-  Rig rig({{}});
+  Rig rig(kPlain);
   const BuiltObjset built = build_objset(rig, rng_, 33, 4);
   std::vector<PlacedBlock> data;
   for (const PlacedBlock& block : built.blocks) {
