@@ -19,4 +19,32 @@ std::pair<VdevState, VdevAux> derive_state(VdevType type, unsigned parity,
   return {hurt > 0 ? VdevState::degraded : VdevState::healthy, VdevAux::none};
 }
 
+std::string name_of(const VdevConfig& config) {
+  switch (config.type) {
+    case VdevType::root: return "root";
+    case VdevType::raidz:
+      return "raidz" + std::to_string(config.parity) + "-" + std::to_string(config.id);
+    case VdevType::mirror: return "mirror-" + std::to_string(config.id);
+    case VdevType::replacing: return "replacing-" + std::to_string(config.id);
+    case VdevType::spare: return "spare-" + std::to_string(config.id);
+    case VdevType::hole: return "hole-" + std::to_string(config.id);
+    case VdevType::missing: return "missing-" + std::to_string(config.id);
+    default: return config.path;
+  }
+}
+
+const char* to_string(VdevState state) noexcept {
+  switch (state) {
+    case VdevState::healthy: return "ONLINE";
+    case VdevState::degraded: return "DEGRADED";
+    case VdevState::faulted: return "FAULTED";
+    case VdevState::offline: return "OFFLINE";
+    case VdevState::removed: return "REMOVED";
+    case VdevState::unknown:
+    case VdevState::closed:
+    case VdevState::cant_open: return "UNAVAIL";
+  }
+  return "UNAVAIL";
+}
+
 }  // namespace zuse::vdev

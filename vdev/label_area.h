@@ -13,6 +13,12 @@ inline constexpr std::uint64_t kDataStart = 4 * kMiB;         // two labels and 
 inline constexpr std::uint64_t kDataEndReserve = 512 * kKiB;  // two labels
 inline constexpr std::uint64_t kDeviceSizeMin = 64 * kMiB;
 
+// Where label 0..3 of a device begins. shape: the device holds at least kDeviceSizeMin bytes.
+constexpr std::uint64_t label_offset(unsigned label, std::uint64_t device_size) noexcept {
+  return label < 2 ? label * kLabelAreaUnit
+                   : round_down(device_size, kLabelAreaUnit) - (4 - label) * kLabelAreaUnit;
+}
+
 // Allocatable bytes of a device; 0: it is too small.
 constexpr std::uint64_t allocatable_size(std::uint64_t device_size) noexcept {
   const std::uint64_t usable = round_down(device_size, kLabelAreaUnit);

@@ -1,5 +1,8 @@
 #include "vdev/leaf.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace zuse::vdev {
 
 std::string Leaf::path() const {
@@ -45,14 +48,63 @@ void Leaf::set_dtl(Dtl dtl, bool changed) {
   }
 }
 
-void Leaf::forget_missed(std::uint64_t below) {
+void Leaf::scan_started() {
   const LockGuard lock(mutex_);
-  if (dtl_.empty()) {
+  unrepaired_ = {};
+  passed_by_.store(false, std::memory_order_relaxed);
+}
+
+// source: format page 03 section 8, how entries appear.
+void Leaf::scan_finished(std::uint64_t below) {
+  const LockGuard lock(mutex_);
+  const Dtl unrepaired = std::exchange(unrepaired_, {});
+  Dtl after = dtl_;
+  if (!passed_by_.exchange(false, std::memory_order_relaxed)) {
+    after.remove(0, below);
+  }
+  for (const auto& [first, end] : unrepaired.ranges()) {
+    after.add(first, end);
+  }
+  if (after == dtl_) {
     return;
   }
-  dtl_.remove(0, below);
+  dtl_ = std::move(after);
   has_dtl_.store(!dtl_.empty(), std::memory_order_release);
   dtl_changed_.store(true);
+}
+
+void Leaf::repair_failed(std::uint64_t txg) {
+  const LockGuard lock(mutex_);
+  unrepaired_.add(txg, txg + 1);
+}
+
+void Leaf::wrote(std::uint64_t txg) {
+  const LockGuard lock(mutex_);
+  ++written_;
+  if (!unflushed_.contains(txg)) {
+    unflushed_.add(txg, txg + 1);
+  }
+}
+
+std::optional<std::uint64_t> Leaf::begin_flush() const {
+  const LockGuard lock(mutex_);
+  return written_ == flushed_ ? std::nullopt : std::optional(written_);
+}
+
+void Leaf::end_flush(std::uint64_t covered, bool done) {
+  const LockGuard lock(mutex_);
+  if (!done) {
+    for (const auto& [first, end] : unflushed_.ranges()) {
+      dtl_.add(first, end);
+    }
+    dtl_changed_.store(true);
+    has_dtl_.store(!dtl_.empty(), std::memory_order_release);
+    return;
+  }
+  flushed_ = std::max(flushed_, covered);
+  if (flushed_ == written_) {
+    unflushed_ = {};
+  }
 }
 
 Dtl Leaf::dtl() const {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,7 +47,14 @@ class Leaf {
   bool missed_any() const noexcept { return has_dtl_.load(std::memory_order_acquire); }
   void miss(std::uint64_t txg);
   void set_dtl(Dtl dtl, bool changed);
-  void forget_missed(std::uint64_t below);
+  // The end of a scan: what was missed before `below` is there now, except what could not be
+  // repaired, or all of it if the scan has passed this leaf by.
+  void scan_finished(std::uint64_t below);
+  void scan_started();
+  // During a scan: a block of this group could not be read from it or repaired on it.
+  void repair_failed(std::uint64_t txg);
+  // During a scan: the leaf could not be used, so the scan says nothing about it.
+  void passed_by_scan() noexcept { passed_by_.store(true, std::memory_order_relaxed); }
   Dtl dtl() const;
   // True once after each change.
   bool take_dtl_changed() noexcept { return dtl_changed_.exchange(false); }
@@ -62,7 +70,15 @@ class Leaf {
   void clear_stats();
 
   std::atomic<unsigned> in_flight{0};
-  std::atomic<bool> unflushed{false};
+
+  // What may still be in the device's cache. A write counts when it has ended; a flush covers what
+  // was counted before it began. Whoever finds a flush of another thread under way sends one more:
+  // that one may have begun too early.
+  void wrote(std::uint64_t txg);
+  // The number of writes that a flush begun now covers; none: nothing is to be flushed.
+  std::optional<std::uint64_t> begin_flush() const;
+  // A failed flush makes the leaf miss all that was to be flushed.
+  void end_flush(std::uint64_t covered, bool done);
 
  private:
   // Times of the latest errors of one kind.
@@ -79,9 +95,13 @@ class Leaf {
   std::atomic<VdevAux> aux_{VdevAux::open_failed};
   std::atomic<std::uint64_t> read_errors_{0}, write_errors_{0}, checksum_errors_{0};
   std::atomic<std::uint64_t> reads_{0}, writes_{0}, bytes_read_{0}, bytes_written_{0}, repaired_{0};
-  std::atomic<bool> has_dtl_{false}, dtl_changed_{false};
+  std::atomic<bool> has_dtl_{false}, dtl_changed_{false}, passed_by_{false};
   mutable Mutex mutex_{LockRank::dtl};
   Dtl dtl_ ZUSE_GUARDED_BY(mutex_);
+  Dtl unrepaired_ ZUSE_GUARDED_BY(mutex_);  // groups of blocks that the current scan leaves wrong
+  std::uint64_t written_ ZUSE_GUARDED_BY(mutex_) = 0;  // writes that have ended
+  std::uint64_t flushed_ ZUSE_GUARDED_BY(mutex_) = 0;  // of these, how many a flush has covered
+  Dtl unflushed_ ZUSE_GUARDED_BY(mutex_);              // groups that the others belong to
   Recent io_errors_ ZUSE_GUARDED_BY(mutex_), bad_checksums_ ZUSE_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<BlockDevice>> devices_ ZUSE_GUARDED_BY(mutex_);
 };

@@ -39,7 +39,14 @@ class Mirror final : public Top {
       }
     }
     if (job.block->mode == ReadMode::scrub) {
-      return;  // each copy gets a buffer of its own, see scrub()
+      note_absent(*job.block);
+      for (ColumnIo& column : job.columns) {
+        if (column.state != ColumnIo::State::absent) {
+          column.data = job.copies.emplace_back(job.data.size()).span();
+          job.started.push_back(&column);
+        }
+      }
+      return;
     }
     if (ColumnIo* const first = least_busy(job)) {
       job.started.push_back(first);
@@ -48,7 +55,7 @@ class Mirror final : public Top {
 
   void finish(ReadJob& job) override {
     for (ColumnIo* const column : job.started) {
-      settle(*column);
+      settle(*column, job.block->birth_txg);
     }
     if (job.block->mode == ReadMode::scrub) {
       scrub(job);
@@ -63,8 +70,8 @@ class Mirror final : public Top {
   void begin(WriteJob& job) override {
     const std::span<const std::byte> data = whole_sectors(job);
     job.columns.reserve(leaves_.size());
-    for (const Child& child : children_) {
-      add_writes(job, child, job.block->offset, data);
+    for (unsigned c = 0; c < children_.size(); ++c) {
+      add_writes(job, c, job.block->offset, data);
     }
     for (ColumnIo& column : job.columns) {
       job.started.push_back(&column);
@@ -113,7 +120,7 @@ class Mirror final : public Top {
         if (current == nullptr) {
           break;
         }
-        run({&current, 1}, block.tag, IoPurpose::normal, IoOp::read);
+        run({&current, 1}, block.tag, IoPurpose::normal, IoOp::read, block.birth_txg);
       }
       if (current->state == ColumnIo::State::good) {
         if (verified(job)) {
@@ -134,52 +141,47 @@ class Mirror final : public Top {
                                : fail(Errc::io, "no copy can be read");
   }
 
+  // All copies were read. The first that verifies is the measure of the others; where nobody can
+  // verify, the first that no leaf has missed.
   void scrub(ReadJob& job) {
     BlockRead& block = *job.block;
-    std::vector<Buffer> copies(job.columns.size());
-    std::vector<ColumnIo*> wanted;
-    for (std::size_t i = 0; i < job.columns.size(); ++i) {
-      if (job.columns[i].state != ColumnIo::State::absent) {
-        copies[i] = Buffer(job.data.size());
-        job.columns[i].data = copies[i].span();
-        wanted.push_back(&job.columns[i]);
-      }
-    }
-    run(wanted, block.tag, IoPurpose::scrub, IoOp::read);
+    ColumnIo* model = nullptr;
+    bool checksum = false;
     std::vector<ColumnIo*> bad;
-    bool found = false, checksum = false;
-    for (ColumnIo* const column : wanted) {
-      if (column->state != ColumnIo::State::good) {
+    const auto judge = [&](ColumnIo& column) {
+      if (column.state != ColumnIo::State::good) {
         ++block.errors_seen;
-        bad.push_back(column);
-        continue;
+        bad.push_back(&column);
+        return;
       }
-      const auto bytes = column->data.first(block.data.size());
-      if (block.verify ? block.verify(bytes) : !found) {
-        if (!found) {
-          std::memcpy(job.data.data(), column->data.data(), job.data.size());
-        }
-        found = true;
-      } else {
+      const std::span<const std::byte> bytes = column.data.first(block.data.size());
+      const bool right = block.verify ? block.verify(bytes)
+                         : model == nullptr
+                             ? true
+                             : std::ranges::equal(bytes, model->data.first(bytes.size()));
+      if (!right) {
         checksum = true;
-        bad.push_back(column);
+        count_wrong(column, block);
+        bad.push_back(&column);
+      } else if (model == nullptr) {
+        model = &column;
+      }
+    };
+    for (const bool stale : {false, true}) {
+      for (ColumnIo* const column : job.started) {
+        if (column->known_stale == stale) {
+          judge(*column);
+        }
       }
     }
-    if (!found) {
-      for (ColumnIo* const column : bad) {
-        if (column->state == ColumnIo::State::good) {
-          count_wrong(*column, block);
-        }
-      }
-      block.result = wanted.empty() ? fail(Errc::gone, "no copy can be reached")
-                     : checksum     ? fail(Errc::checksum, "no copy has the right checksum")
-                                    : fail(Errc::io, "no copy can be read");
+    if (model == nullptr) {
+      block.result = job.started.empty() ? fail(Errc::gone, "no copy can be reached")
+                     : checksum          ? fail(Errc::checksum, "no copy has the right checksum")
+                                         : fail(Errc::io, "no copy can be read");
       return;
     }
+    std::memcpy(job.data.data(), model->data.data(), job.data.size());
     for (ColumnIo* const column : bad) {
-      if (column->state == ColumnIo::State::good) {
-        count_wrong(*column, block);
-      }
       column->data = job.data;
     }
     repair(bad, block);

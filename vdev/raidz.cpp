@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deque>
 
 #include "raid/raidz_math.h"
 #include "vdev/top.h"
@@ -28,6 +29,7 @@ class Raidz final : public Top {
     give_sectors(job);
     map(job.block->offset, job.data.size(), job.map);
     job.columns.resize(job.map.columns.size());
+    note_absent(*job.block);
     std::size_t at = 0;
     unsigned missing = 0;
     for (std::size_t c = 0; c < job.columns.size(); ++c) {
@@ -35,6 +37,7 @@ class Raidz final : public Top {
       const RaidzColumn& place = job.map.columns[c];
       bool stale = false;
       column.leaf = pick(children_[place.child], job.block->birth_txg, stale);
+      column.child = place.child;
       column.offset = place.offset;
       column.known_stale = stale;
       column.state = column.leaf == nullptr ? ColumnIo::State::absent
@@ -65,7 +68,7 @@ class Raidz final : public Top {
 
   void finish(ReadJob& job) override {
     for (ColumnIo* const column : job.started) {
-      settle(*column);
+      settle(*column, job.block->birth_txg);
       job.block->errors_seen += column->state == ColumnIo::State::failed ? 1 : 0;
     }
     const bool plain = std::ranges::all_of(data_columns(job), [](const ColumnIo& column) {
@@ -104,7 +107,7 @@ class Raidz final : public Top {
     for (std::size_t c = 0; c < job.map.columns.size(); ++c) {
       const RaidzColumn& place = job.map.columns[c];
       add_writes(
-          job, children_[place.child], place.offset,
+          job, place.child, place.offset,
           c < job.map.parity ? std::span<const std::byte>(parity[c]) : columns[c - job.map.parity]);
     }
     for (ColumnIo& column : job.columns) {
@@ -167,7 +170,7 @@ class Raidz final : public Top {
         rest.push_back(&column);
       }
     }
-    run(rest, block.tag, IoPurpose::normal, IoOp::read);
+    run(rest, block.tag, IoPurpose::normal, IoOp::read, block.birth_txg);
     for (const ColumnIo* const column : rest) {
       block.errors_seen += column->state == ColumnIo::State::failed ? 1 : 0;
     }
@@ -281,7 +284,51 @@ class Raidz final : public Top {
         }
       }
     }
+    std::deque<ColumnIo> others;
+    if (scrub) {
+      check_twins(job, others, bad);
+    }
     repair(bad, block);
+  }
+
+  // A child of several leaves (one replaces another) was read from one of them: what the others
+  // hold is compared, and what they have missed is written. Columns hold what is right.
+  void check_twins(ReadJob& job, std::deque<ColumnIo>& twins, std::vector<ColumnIo*>& bad) {
+    BlockRead& block = *job.block;
+    std::deque<Buffer> bytes;
+    std::vector<ColumnIo*> wanted;
+    std::vector<const ColumnIo*> models;
+    for (const ColumnIo& column : job.columns) {
+      for (Leaf* const leaf : children_[column.child].leaves) {
+        if (leaf == column.leaf || !leaf->usable()) {
+          continue;
+        }
+        ColumnIo& twin = twins.emplace_back();
+        twin.leaf = leaf;
+        twin.child = column.child;
+        twin.offset = column.offset;
+        if (leaf->missed(block.birth_txg)) {
+          twin.data = column.data;
+          bad.push_back(&twin);
+        } else {
+          twin.data = bytes.emplace_back(column.data.size()).span();
+          wanted.push_back(&twin);
+          models.push_back(&column);
+        }
+      }
+    }
+    run(wanted, block.tag, IoPurpose::scrub, IoOp::read, block.birth_txg);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      ColumnIo& twin = *wanted[i];
+      if (twin.state != ColumnIo::State::good) {
+        ++block.errors_seen;
+        bad.push_back(&twin);
+      } else if (!std::ranges::equal(twin.data, models[i]->data)) {
+        count_wrong(twin, block);
+        bad.push_back(&twin);
+      }
+      twin.data = models[i]->data;
+    }
   }
 
   // Parity as it must be; columns that were read and differ join `bad`. Parity columns point to the

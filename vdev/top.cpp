@@ -8,6 +8,26 @@
 
 namespace zuse::vdev {
 
+void ReadJob::reset() {
+  block = nullptr;
+  data = {};
+  padded = {};
+  parity = {};
+  map.columns.clear();
+  columns.clear();
+  started.clear();
+  copies.clear();
+}
+
+void WriteJob::reset() {
+  block = nullptr;
+  padded = {};
+  parity = {};
+  map.columns.clear();
+  columns.clear();
+  started.clear();
+}
+
 bool Child::usable() const noexcept {
   return std::ranges::any_of(leaves, [](const Leaf* leaf) { return leaf->usable(); });
 }
@@ -73,16 +93,16 @@ void Top::prepare(ColumnIo& column, const IoTag& tag, IoPurpose purpose, IoOp op
   request.data = column.data;
   request.tag = tag;
   column.leaf->in_flight.fetch_add(1, std::memory_order_relaxed);
-  if (op == IoOp::write) {
-    column.leaf->unflushed.store(true, std::memory_order_relaxed);
-  }
 }
 
-void Top::settle(ColumnIo& column) const {
+void Top::settle(ColumnIo& column, std::uint64_t txg) const {
   Leaf& leaf = *column.leaf;
   const bool write = column.request.op == IoOp::write;
   leaf.in_flight.fetch_sub(1, std::memory_order_relaxed);
   leaf.count_io(write, column.data.size());
+  if (write) {
+    leaf.wrote(txg);
+  }
   if (column.request.status == IoStatus::ok) {
     column.state = ColumnIo::State::good;
     return;
@@ -96,7 +116,8 @@ void Top::settle(ColumnIo& column) const {
   }
 }
 
-void Top::run(std::span<ColumnIo*> columns, const IoTag& tag, IoPurpose purpose, IoOp op) {
+void Top::run(std::span<ColumnIo*> columns, const IoTag& tag, IoPurpose purpose, IoOp op,
+              std::uint64_t txg) {
   if (columns.empty()) {
     return;
   }
@@ -109,7 +130,7 @@ void Top::run(std::span<ColumnIo*> columns, const IoTag& tag, IoPurpose purpose,
     batch.wait();
   }
   for (ColumnIo* const column : columns) {
-    settle(*column);
+    settle(*column, txg);
   }
 }
 
@@ -137,52 +158,69 @@ void Top::repair(std::span<ColumnIo*> columns, BlockRead& block) {
       writable.push_back(column);
     }
   }
-  run(writable, block.tag, IoPurpose::repair, IoOp::write);
+  run(writable, block.tag, IoPurpose::repair, IoOp::write, block.birth_txg);
   for (ColumnIo* const column : writable) {
     if (column->state == ColumnIo::State::good) {
       block.bytes_repaired += column->data.size();
       column->leaf->count_repaired(column->data.size());
+    } else if (block.mode == ReadMode::scrub) {
+      column->leaf->repair_failed(block.birth_txg);
     }
   }
 }
 
-void Top::add_writes(WriteJob& job, const Child& child, std::uint64_t offset,
-                     std::span<const std::byte> data) {
-  bool any = false;
-  for (Leaf* const leaf : child.leaves) {
+void Top::note_absent(const BlockRead& block) const {
+  if (block.mode != ReadMode::scrub) {
+    return;
+  }
+  for (const Child& child : children_) {
+    for (Leaf* const leaf : child.leaves) {
+      if (!leaf->usable()) {
+        leaf->passed_by_scan();
+      }
+    }
+  }
+}
+
+void Top::add_writes(WriteJob& job, unsigned child, std::uint64_t offset,
+                     std::span<const std::byte> data) const {
+  for (Leaf* const leaf : children_[child].leaves) {
     if (!leaf->usable()) {
       leaf->miss(job.block->txg);
       continue;
     }
     ColumnIo& column = job.columns.emplace_back();
     column.leaf = leaf;
+    column.child = child;
     column.offset = offset;
     // Writes do not change the bytes; requests have one kind of span for both directions.
     column.data = {const_cast<std::byte*>(data.data()), data.size()};
-    any = true;
   }
-  job.lost += any ? 0 : 1;
 }
 
+// A child has the block if one of its leaves does. Children that the block does not touch (narrow
+// raidz blocks) do not count.
 void Top::finish(WriteJob& job) {
-  unsigned lost = job.lost;
-  for (std::size_t i = 0; i < job.columns.size(); ++i) {
-    ColumnIo& column = job.columns[i];
-    settle(column);
-    if (column.state == ColumnIo::State::good) {
-      continue;
+  for (ColumnIo& column : job.columns) {
+    settle(column, job.block->txg);
+    if (column.state != ColumnIo::State::good) {
+      column.leaf->miss(job.block->txg);
     }
-    column.leaf->miss(job.block->txg);
-    // Another leaf of the same child may have it.
-    const bool twin = std::ranges::any_of(children_, [&](const Child& child) {
-      return child.leaves.size() > 1 &&
-             std::ranges::find(child.leaves, column.leaf) != child.leaves.end();
-    });
-    lost += twin ? 0 : 1;
   }
-  if (lost > redundancy()) {
+  const std::size_t wanted = geometry_.parity == 0 ? children_.size() : job.map.columns.size();
+  std::size_t kept = 0;
+  // Columns of one child lie side by side.
+  for (std::size_t i = 0; i < job.columns.size();) {
+    bool any = false;
+    const unsigned child = job.columns[i].child;
+    for (; i < job.columns.size() && job.columns[i].child == child; ++i) {
+      any |= job.columns[i].state == ColumnIo::State::good;
+    }
+    kept += any ? 1 : 0;
+  }
+  if (wanted - kept > redundancy()) {
     job.block->result =
-        fail(Errc::io, std::to_string(lost) + " of " + std::to_string(children_.size()) +
+        fail(Errc::io, std::to_string(wanted - kept) + " of " + std::to_string(wanted) +
                            " devices did not take a write");
   } else {
     job.block->result = {};

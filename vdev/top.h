@@ -38,6 +38,7 @@ struct ColumnIo {
   bool wrong = false;        // bytes turned out to differ from what they must be
   bool known_stale = false;  // the leaf missed the group, though its bytes may have been looked at
   Leaf* leaf = nullptr;
+  unsigned child = 0;        // of the top-level vdev
   std::uint64_t offset = 0;  // bytes in the leaf's allocatable area
   std::span<std::byte> data;
   IoRequest request;
@@ -50,6 +51,10 @@ struct ReadJob {
   RaidzMap map;
   std::vector<ColumnIo> columns;
   std::vector<ColumnIo*> started;  // what the tree has to read
+  std::vector<Buffer> copies;      // scrub of a mirror: each leaf's
+
+  // As new, but that the vectors keep their memory.
+  void reset();
 };
 
 struct WriteJob {
@@ -58,7 +63,8 @@ struct WriteJob {
   RaidzMap map;
   std::vector<ColumnIo> columns;  // one for each leaf that is written
   std::vector<ColumnIo*> started;
-  unsigned lost = 0;  // columns that no leaf took before I/O began
+
+  void reset();
 };
 
 // What a vdev needs of its tree.
@@ -93,11 +99,13 @@ class Top {
   void finish(WriteJob& job);
 
   // Starts, waits for and settles columns by themselves.
-  void run(std::span<ColumnIo*> columns, const IoTag& tag, IoPurpose purpose, IoOp op);
+  void run(std::span<ColumnIo*> columns, const IoTag& tag, IoPurpose purpose, IoOp op,
+           std::uint64_t txg);
   // Makes a column's request and counts it; the caller adds it to a batch.
   void prepare(ColumnIo& column, const IoTag& tag, IoPurpose purpose, IoOp op) const;
-  // Reads the outcome of a column's request into its state and the leaf's counters.
-  void settle(ColumnIo& column) const;
+  // Reads the outcome of a column's request into its state and the leaf's counters. `txg`: what a
+  // write belongs to.
+  void settle(ColumnIo& column, std::uint64_t txg) const;
 
   std::atomic<unsigned> in_flight{0};
 
@@ -108,9 +116,11 @@ class Top {
   // Whole sectors to read into: the caller's, where they are whole.
   void give_sectors(ReadJob& job) const;
   std::span<const std::byte> whole_sectors(WriteJob& job) const;
-  void add_writes(WriteJob& job, const Child& child, std::uint64_t offset,
-                  std::span<const std::byte> data);
+  void add_writes(WriteJob& job, unsigned child, std::uint64_t offset,
+                  std::span<const std::byte> data) const;
   void count_wrong(ColumnIo& column, BlockRead& block) const;
+  // Scrub: leaves that cannot be asked learn that the scan has passed them by.
+  void note_absent(const BlockRead& block) const;
   // Writes good bytes over columns. Counts what was repaired.
   void repair(std::span<ColumnIo*> columns, BlockRead& block);
 

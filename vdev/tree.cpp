@@ -9,6 +9,7 @@
 #include "vdev/base/log.h"
 #include "vdev/base/units.h"
 #include "vdev/health.h"
+#include "vdev/jobs.h"
 #include "vdev/label_area.h"
 #include "vdev/leaf.h"
 #include "vdev/top.h"
@@ -21,25 +22,18 @@ spdlog::logger& log() {
   return logger;
 }
 
-constexpr std::size_t kSubmitBytes = std::size_t{1}
-                                     << 20;  // data of writes handed to the kernel at once
+// Data of writes handed to the kernel at once.
+constexpr std::size_t kSubmitBytes = std::size_t{1} << 20;
+constexpr std::size_t kBlockSizeMax = std::size_t{1} << 25;  // what 16 bits of sectors can say
 
 bool is_leaf(VdevType type) {
   return type == VdevType::file || type == VdevType::disk;
 }
 
-std::string name_of(const VdevConfig& config) {
-  switch (config.type) {
-    case VdevType::root: return "root";
-    case VdevType::raidz:
-      return "raidz" + std::to_string(config.parity) + "-" + std::to_string(config.id);
-    case VdevType::mirror: return "mirror-" + std::to_string(config.id);
-    case VdevType::replacing: return "replacing-" + std::to_string(config.id);
-    case VdevType::spare: return "spare-" + std::to_string(config.id);
-    case VdevType::hole: return "hole-" + std::to_string(config.id);
-    case VdevType::missing: return "missing-" + std::to_string(config.id);
-    default: return config.path;
-  }
+// The first bytes can be read.
+bool answers(BlockDevice& device) {
+  Buffer probe(4096);
+  return device.read(0, probe.span(), IoPurpose::probe).has_value();
 }
 
 class Tree final : public VdevTree {
@@ -111,9 +105,13 @@ class Tree final : public VdevTree {
   }
   void scan_finished(std::uint64_t max_txg, bool without_errors) override {
     for (const auto& leaf : leaves_) {
-      if (without_errors && leaf->usable()) {
-        leaf->forget_missed(max_txg);
-      }
+      // Without these, only what could not be repaired is added to what was missed.
+      leaf->scan_finished(without_errors && leaf->usable() ? max_txg : 0);
+    }
+  }
+  void scan_started() override {
+    for (const auto& leaf : leaves_) {
+      leaf->scan_started();
     }
   }
 
@@ -124,6 +122,7 @@ class Tree final : public VdevTree {
   Result<std::unique_ptr<BlockDevice>> open_checked(const VdevConfig& leaf, std::uint64_t asize_min,
                                                     const LeafOpener& open_leaf,
                                                     VdevAux& aux) const;
+  Result<void> check_place(std::uint32_t top, std::uint64_t offset, std::size_t size) const;
   void distrust(vdev::Leaf& leaf, bool io);
   void lose(vdev::Leaf& leaf);
   bool can_lose(const vdev::Leaf& leaf) const;
@@ -267,22 +266,37 @@ Result<void> Tree::build_top(std::uint32_t index, const LeafOpener& open_leaf) {
 
 // ---- I/O
 
+// What a block on disk claims is checked before any geometry is worked out from it.
+Result<void> Tree::check_place(std::uint32_t top, std::uint64_t offset, std::size_t size) const {
+  if (top >= tops_.size() || tops_[top] == nullptr) {
+    return fail(Errc::corrupt, "no vdev " + std::to_string(top));
+  }
+  const TopGeometry& geometry = tops_[top]->geometry();
+  if (size == 0 || size > kBlockSizeMax || offset % pow2(geometry.ashift) != 0 ||
+      offset > geometry.asize || geometry.psize_to_asize(size) > geometry.asize - offset) {
+    return fail(Errc::corrupt, "no block can lie at offset " + std::to_string(offset) + " of " +
+                                   name_of(root_.children[top]));
+  }
+  return {};
+}
+
 void Tree::read(std::span<BlockRead> blocks) {
-  std::vector<ReadJob> jobs(blocks.size());
+  Jobs<ReadJob> jobs(blocks.size());
   {
     IoBatch batch;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       BlockRead& block = blocks[i];
       block.bytes_repaired = block.errors_seen = 0;
-      if (block.top >= tops_.size() || tops_[block.top] == nullptr) {
-        block.result = fail(Errc::corrupt, "no vdev " + std::to_string(block.top));
+      block.result = check_place(block.top, block.offset, block.data.size());
+      if (!block.result) {
         continue;
       }
       Top& top = *tops_[block.top];
-      jobs[i].block = &block;
+      ReadJob& job = jobs[i];
+      job.block = &block;
       top.in_flight.fetch_add(1, std::memory_order_relaxed);
-      top.begin(jobs[i]);
-      for (ColumnIo* const column : jobs[i].started) {
+      top.begin(job);
+      for (ColumnIo* const column : job.started) {
         top.prepare(*column, block.tag,
                     block.mode == ReadMode::scrub ? IoPurpose::scrub : IoPurpose::normal,
                     IoOp::read);
@@ -291,33 +305,33 @@ void Tree::read(std::span<BlockRead> blocks) {
     }
     batch.wait();
   }
-  for (ReadJob& job : jobs) {
-    if (job.block != nullptr) {
-      Top& top = *tops_[job.block->top];
-      top.finish(job);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (jobs[i].block != nullptr) {
+      Top& top = *tops_[blocks[i].top];
+      top.finish(jobs[i]);
       top.in_flight.fetch_sub(1, std::memory_order_relaxed);
     }
   }
 }
 
 void Tree::write(std::span<BlockWrite> blocks) {
-  std::vector<WriteJob> jobs(blocks.size());
+  Jobs<WriteJob> jobs(blocks.size());
   {
     IoBatch batch;
     std::size_t waiting = 0;
     for (std::size_t i = 0; i < blocks.size(); ++i) {
       BlockWrite& block = blocks[i];
-      if (context_.read_only || block.top >= tops_.size() || tops_[block.top] == nullptr) {
-        block.result = context_.read_only
-                           ? fail(Errc::read_only, "the pool is read-only")
-                           : fail(Errc::corrupt, "no vdev " + std::to_string(block.top));
+      block.result = context_.read_only ? fail(Errc::read_only, "the pool is read-only")
+                                        : check_place(block.top, block.offset, block.data.size());
+      if (!block.result) {
         continue;
       }
       Top& top = *tops_[block.top];
-      jobs[i].block = &block;
+      WriteJob& job = jobs[i];
+      job.block = &block;
       top.in_flight.fetch_add(1, std::memory_order_relaxed);
-      top.begin(jobs[i]);
-      for (ColumnIo* const column : jobs[i].started) {
+      top.begin(job);
+      for (ColumnIo* const column : job.started) {
         top.prepare(*column, block.tag, IoPurpose::normal, IoOp::write);
         batch.add(*column->leaf->device(), column->request);
       }
@@ -329,10 +343,10 @@ void Tree::write(std::span<BlockWrite> blocks) {
     }
     batch.wait();
   }
-  for (WriteJob& job : jobs) {
-    if (job.block != nullptr) {
-      Top& top = *tops_[job.block->top];
-      top.finish(job);
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (jobs[i].block != nullptr) {
+      Top& top = *tops_[blocks[i].top];
+      top.finish(jobs[i]);
       top.in_flight.fetch_sub(1, std::memory_order_relaxed);
     }
   }
@@ -341,14 +355,18 @@ void Tree::write(std::span<BlockWrite> blocks) {
 Result<void> Tree::flush() {
   struct Flush {
     vdev::Leaf* leaf;
+    std::uint64_t covers;
     IoRequest request;
   };
   std::deque<Flush> flushes;
   {
     IoBatch batch;
     for (const auto& leaf : leaves_) {
-      if (leaf->device() != nullptr && leaf->unflushed.exchange(false)) {
-        Flush& flush = flushes.emplace_back(Flush{leaf.get(), {}});
+      if (leaf->device() == nullptr) {
+        continue;
+      }
+      if (const auto covers = leaf->begin_flush()) {
+        Flush& flush = flushes.emplace_back(Flush{leaf.get(), *covers, {}});
         flush.request.op = IoOp::flush;
         batch.add(*leaf->device(), flush.request);
       }
@@ -358,13 +376,15 @@ Result<void> Tree::flush() {
   // A leaf whose cache did not reach the medium may have lost any write since the last flush.
   std::vector<const vdev::Leaf*> failed;
   for (Flush& flush : flushes) {
-    if (flush.request.status != IoStatus::ok) {
-      flush.leaf->unflushed.store(true);
-      if (flush.leaf->usable()) {
-        failed.push_back(flush.leaf);
-        if (flush.leaf->count_io_error(true)) {
-          distrust(*flush.leaf, true);
-        }
+    const bool done = flush.request.status == IoStatus::ok;
+    flush.leaf->end_flush(flush.covers, done);
+    if (!done && flush.leaf->usable()) {
+      failed.push_back(flush.leaf);
+      const bool too_often = flush.leaf->count_io_error(true);
+      if (flush.request.status == IoStatus::gone) {
+        lose(*flush.leaf);
+      } else if (too_often) {
+        distrust(*flush.leaf, true);
       }
     }
   }
@@ -389,9 +409,21 @@ Result<void> Tree::flush() {
 
 // ---- states
 
+// Whether all data can be read without this leaf. A leaf that has missed anything counts as absent:
+// it may lack just what this one has. One that is in that state itself is no loss.
 bool Tree::can_lose(const vdev::Leaf& leaf) const {
   const Top& top = *tops_[leaf.top()];
-  return top.unusable(&leaf) <= top.redundancy();
+  unsigned without = 0, with = 0;
+  for (const Child& child : top.children()) {
+    const auto whole = [&](const vdev::Leaf* one) { return one->usable() && !one->missed_any(); };
+    with += std::ranges::any_of(child.leaves, whole) ? 0 : 1;
+    without += std::ranges::any_of(
+                   child.leaves, [&](const vdev::Leaf* one) { return one != &leaf && whole(one); })
+                   ? 0
+                   : 1;
+  }
+  return (without <= top.redundancy() || without == with) &&
+         top.unusable(&leaf) <= top.redundancy();
 }
 
 bool Tree::change(vdev::Leaf& leaf, VdevState state, VdevAux aux) {
@@ -429,6 +461,19 @@ Result<void> Tree::set_leaf_state(std::uint64_t guid, VdevState state, VdevAux a
   if (leaf == nullptr) {
     return fail(Errc::not_found, "no device with guid " + std::to_string(guid));
   }
+  switch (state) {
+    case VdevState::healthy:
+    case VdevState::degraded:
+      if (leaf->device() == nullptr) {
+        return fail(Errc::gone, leaf->path() + " is not open");
+      }
+      break;
+    case VdevState::offline:
+    case VdevState::faulted:
+    case VdevState::removed: break;
+    default:
+      return fail(Errc::invalid, std::string("a device cannot be set to ") + to_string(state));
+  }
   if (state < VdevState::degraded && leaf->usable() && !can_lose(*leaf)) {
     return fail(Errc::busy,
                 leaf->path() + " holds the last copy of some data: no more devices can be lost");
@@ -438,20 +483,29 @@ Result<void> Tree::set_leaf_state(std::uint64_t guid, VdevState state, VdevAux a
   return {};
 }
 
+// Devices are asked outside the lock; only the change of state is made under it.
 Result<void> Tree::reopen_leaf(std::uint64_t guid, const LeafOpener& open_leaf) {
-  const LockGuard lock(mutex_);
   for (std::size_t i = 0; i < leaves_.size(); ++i) {
     vdev::Leaf& leaf = *leaves_[i];
     if (leaf.guid() != guid) {
       continue;
     }
-    if (leaf.device() != nullptr) {
+    if (leaf.usable()) {
       return fail(Errc::busy, leaf.path() + " is open");
     }
-    VdevAux aux = VdevAux::none;
-    ZUSE_TRY(std::unique_ptr<BlockDevice> device,
-             open_checked(leaf.config(), leaf_asize_min_[i], open_leaf, aux));
-    leaf.set_device(std::move(device));
+    // The device it had may answer again: that one is still locked by us.
+    std::unique_ptr<BlockDevice> device;
+    if (leaf.device() == nullptr || !answers(*leaf.device())) {
+      VdevAux aux = VdevAux::none;
+      ZUSE_TRY(device, open_checked(leaf.config(), leaf_asize_min_[i], open_leaf, aux));
+    }
+    const LockGuard lock(mutex_);
+    if (leaf.usable()) {
+      return fail(Errc::busy, leaf.path() + " is open");
+    }
+    if (device != nullptr) {
+      leaf.set_device(std::move(device));
+    }
     change(leaf, VdevState::healthy, VdevAux::none);
     return {};
   }
@@ -459,7 +513,6 @@ Result<void> Tree::reopen_leaf(std::uint64_t guid, const LeafOpener& open_leaf) 
 }
 
 Result<void> Tree::clear(std::uint64_t guid) {
-  const LockGuard lock(mutex_);
   bool found = false;
   for (const auto& leaf : leaves_) {
     if (guid != 0 && leaf->guid() != guid) {
@@ -472,9 +525,11 @@ Result<void> Tree::clear(std::uint64_t guid) {
       continue;
     }
     // It must answer before it is trusted again.
-    Buffer probe(4096);
-    if (leaf->device()->read(0, probe.span(), IoPurpose::probe)) {
-      change(*leaf, VdevState::healthy, VdevAux::none);
+    if (answers(*leaf->device())) {
+      const LockGuard lock(mutex_);
+      if (leaf->state() == state) {
+        change(*leaf, VdevState::healthy, VdevAux::none);
+      }
     }
   }
   return found || guid == 0 ? Result<void>()
@@ -531,20 +586,6 @@ void Tree::refresh(VdevConfig& config) const {
 }
 
 }  // namespace
-
-const char* to_string(VdevState state) noexcept {
-  switch (state) {
-    case VdevState::healthy: return "ONLINE";
-    case VdevState::degraded: return "DEGRADED";
-    case VdevState::faulted: return "FAULTED";
-    case VdevState::offline: return "OFFLINE";
-    case VdevState::removed: return "REMOVED";
-    case VdevState::unknown:
-    case VdevState::closed:
-    case VdevState::cant_open: return "UNAVAIL";
-  }
-  return "UNAVAIL";
-}
 
 Result<std::unique_ptr<VdevTree>> VdevTree::open(VdevConfig root, const LeafOpener& open_leaf,
                                                  bool read_only) {

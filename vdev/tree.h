@@ -203,6 +203,8 @@ class VdevTree {
   // A scrub or resilver that saw every block born before `max_txg` without error on open leaves
   // ended.
   virtual void scan_finished(std::uint64_t max_txg, bool without_errors) = 0;
+  // A scan begins. A leaf that is away during any of it keeps its log when the scan ends.
+  virtual void scan_started() {}
 };
 
 }  // namespace zuse::vdev

@@ -449,9 +449,11 @@ void add_list(CLI::App& parent, Context& context) {
   app->add_option("-o", words->columns, "Print these properties, separated by commas");
   app->add_option("-s", words->ascending, "Sort by this property, ascending")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("-S", words->descending, "Sort by this property, descending")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("DATASET", words->names, "Datasets or mount points (default: all)");
   app->footer("Examples:\n  zuse fs list -r tank\n  zuse fs list -Hp -t snapshot -o name,used");
@@ -494,6 +496,7 @@ void add_mount(CLI::App& parent, Context& context) {
   app->add_flag("-a", words->all, "All that are to be mounted");
   app->add_option("-o", words->options, "ro: mount read-only")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_flag("--json", words->json, "List as JSON");
   app->add_option("FILESYSTEM", words->dataset, "The file system");

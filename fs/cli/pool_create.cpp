@@ -292,11 +292,13 @@ void add_create(CLI::App& parent, Context& context) {
   app->add_option("-o", words->pool_options, "Set a pool property: ashift=12, comment=..., ...")
       ->type_name("PROPERTY=VALUE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("-O", words->fs_options,
                   "Set a property of the root file system: compression=zstd, ...")
       ->type_name("PROPERTY=VALUE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("-R,--altroot", words->altroot, "Put all mount points below this directory");
   app->add_flag("-N", words->no_mount, "Mount nothing");
@@ -324,6 +326,7 @@ void add_import(CLI::App& parent, Context& context) {
   app->add_option("-d", words->directories,
                   "Look in this directory, or at this image or disk (default: here and /dev)")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_option("-R,--altroot", words->altroot, "Put all mount points below this directory");
   app->add_flag("-N", words->no_mount, "Mount nothing");
@@ -331,6 +334,7 @@ void add_import(CLI::App& parent, Context& context) {
   app->add_option("-o", words->options, "readonly=on: write nothing to the pool")
       ->type_name("PROPERTY=VALUE")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_flag("-a", words->all, "Import every pool found");
   app->add_flag("--foreground", words->foreground,

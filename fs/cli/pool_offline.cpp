@@ -175,6 +175,7 @@ void add_check(CLI::App& parent, Context& context) {
       "check", "Verify everything in a pool that is not imported; nothing is written");
   app->add_option("-d", words->places, "Look in this directory, or at this image (default: here)")
       ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app->add_flag("-v", words->verbose, "Name every finding");
   app->add_flag("--json", words->json, "Print JSON");

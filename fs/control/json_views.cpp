@@ -135,10 +135,13 @@ Json candidate_view(const dataset::ImportCandidate& candidate) {
           {"problem", candidate.problem}};
 }
 
-Json status_view(dataset::Pool& pool) {
+Json status_view(dataset::Pool& pool, const PathOf& path_of) {
   Json errors = Json::array();
   for (const dataset::DataError& error : pool.data_errors()) {
-    errors.push_back({{"dataset", error.dataset}, {"path", error.path}});
+    // A path under the mount says it all; else the dataset and a number.
+    const auto path = error.objset == 0 ? Result<std::string>(fail(Errc::not_found))
+                                        : path_of(error.dataset, error.object);
+    errors.push_back({{"dataset", path ? "" : error.dataset}, {"path", path.value_or(error.path)}});
   }
   const vdev::VdevStatus tree = pool.status();
   return {{"name", pool.name()},

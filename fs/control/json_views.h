@@ -18,7 +18,9 @@ Json dataset_view(const dataset::DatasetEntry& entry);
 // {"name", "guid", "config", "status", "action", "problem"}
 Json candidate_view(const dataset::ImportCandidate& candidate);
 // Everything that `zpool status` prints.
-Json status_view(dataset::Pool& pool);
+// `path_of` names an object of a dataset, where it is mounted.
+using PathOf = std::function<Result<std::string>(const std::string& dataset, std::uint64_t object)>;
+Json status_view(dataset::Pool& pool, const PathOf& path_of);
 
 const char* to_string(dataset::PropertySource source) noexcept;
 

@@ -268,4 +268,21 @@ std::map<std::string, std::string> Mounts::table() const {
   return result;
 }
 
+void Mounts::invalidate_all() {
+  const LockGuard guard(mutex_);
+  for (auto& [name, entry] : mounted_) {
+    entry.mount->invalidate_all();
+  }
+}
+
+Result<std::string> Mounts::path_of(const std::string& dataset, std::uint64_t object) const {
+  const LockGuard guard(mutex_);
+  const auto it = mounted_.find(dataset);
+  if (it == mounted_.end()) {
+    return fail(Errc::not_found, "'" + dataset + "' is not mounted");
+  }
+  ZUSE_TRY(std::string path, it->second.mount->path_of(object));
+  return it->second.mount->mount_point() + path;
+}
+
 }  // namespace zuse::control

@@ -48,6 +48,10 @@ class Mounts {
 
   // Forgets mounts that have ended by themselves. True if the pool's root file system was one.
   bool reap();
+  // The kernel forgets what it has cached of every mount.
+  void invalidate_all();
+  // A path below the mount of a dataset. errors: not_found (not mounted, or no such file).
+  Result<std::string> path_of(const std::string& dataset, std::uint64_t object) const;
   std::map<std::string, std::string> table() const;  // dataset -> mount point
 
  private:

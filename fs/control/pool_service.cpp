@@ -171,7 +171,9 @@ Result<Json> PoolService::handle(const Request& request) {
 }
 
 Result<Json> PoolService::status(const Json& /*args*/) {
-  return status_view(*pool_);
+  return status_view(*pool_, [this](const std::string& dataset, std::uint64_t object) {
+    return mounts_->path_of(dataset, object);
+  });
 }
 
 Result<Json> PoolService::list(const Json& /*args*/) {
@@ -305,8 +307,19 @@ Result<Json> PoolService::unmount(const Json& args) {
   return nothing();
 }
 
-Result<Json> PoolService::cache_drop(const Json& /*args*/) {
+// The kernel's cache first: what it writes back lands in ours.
+void PoolService::drop_caches() {
+  mounts_->invalidate_all();
+  if (!pool_->read_only()) {
+    if (auto synced = pool_->sync(); !synced) {
+      log().warn("cache_drop_sync_failed pool={} why=\"{}\"", name_, synced.error().what());
+    }
+  }
   pool_->drop_cache();
+}
+
+Result<Json> PoolService::cache_drop(const Json& /*args*/) {
+  drop_caches();
   return nothing();
 }
 
@@ -321,7 +334,7 @@ Result<Json> PoolService::inject(const Json& args) {
     return names;
   };
   hooks.drop_cache = [this]() -> Result<void> {
-    pool_->drop_cache();
+    drop_caches();
     return {};
   };
   hooks.set_leaf_state = [this](std::uint64_t guid, vdev::VdevState state) {

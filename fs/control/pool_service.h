@@ -65,6 +65,7 @@ class PoolService {
   Result<Json> mount(const Json& args);
   Result<Json> unmount(const Json& args);
   Result<Json> cache_drop(const Json& args);
+  void drop_caches();
   Result<Json> inject(const Json& args);
   void remember_from(const Json& args);
 

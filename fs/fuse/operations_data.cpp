@@ -198,8 +198,17 @@ void reply_sized(fuse_req_t request, std::span<const std::byte> bytes, std::size
   }
 }
 
+// Without acltype=posix nobody would judge by such a list: it is refused, and tools set mode bits
+// instead.
+bool refused_acl(const Served& state, const char* name) {
+  return !state.posix_acl && std::string_view(name).starts_with("system.posix_acl_");
+}
+
 void getxattr(fuse_req_t request, fuse_ino_t node, const char* name, std::size_t size) {
   Served& state = served(request);
+  if (refused_acl(state, name)) {
+    return reply_error(request, "getxattr", node, Error(Errc::unsupported));
+  }
   const auto value = state.file_system.get_xattr(state.inode(node), name);
   if (!value) {
     return reply_error(request, "getxattr", node, value.error());
@@ -224,6 +233,9 @@ void listxattr(fuse_req_t request, fuse_ino_t node, std::size_t size) {
 void setxattr(fuse_req_t request, fuse_ino_t node, const char* name, const char* value,
               std::size_t size, int flags) {
   Served& state = served(request);
+  if (refused_acl(state, name)) {
+    return reply_error(request, "setxattr", node, Error(Errc::unsupported));
+  }
   using Mode = posix::FileSystem::XattrMode;
   const Mode mode = (flags & XATTR_CREATE) != 0    ? Mode::create
                     : (flags & XATTR_REPLACE) != 0 ? Mode::replace

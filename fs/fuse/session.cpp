@@ -380,6 +380,23 @@ void Mount::invalidate(posix::Inode inode) {
   }
 }
 
+void Mount::invalidate_all() {
+  if (!running()) {
+    return;
+  }
+  invalidate(impl_->file_system->root());
+  for (const posix::Inode inode : impl_->file_system->held()) {
+    invalidate(inode);
+  }
+}
+
+Result<std::string> Mount::path_of(std::uint64_t object) {
+  if (!running()) {
+    return fail(Errc::not_found, "not mounted");
+  }
+  return impl_->file_system->path_of(object);
+}
+
 void Mount::invalidate_name(posix::Inode parent, std::string_view name) {
   if (running()) {
     fuse_lowlevel_notify_inval_entry(impl_->session, impl_->served->node(parent), name.data(),

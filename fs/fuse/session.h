@@ -61,6 +61,11 @@ class Mount {
   // What changed below the kernel's caches (a rollback, a received stream, a new snapshot).
   void invalidate(posix::Inode inode);
   void invalidate_name(posix::Inode parent, std::string_view name);
+  // Everything: what the kernel has of every file is written back and forgotten, so that the next
+  // read comes here.
+  void invalidate_all();
+  // See posix::FileSystem.
+  Result<std::string> path_of(std::uint64_t object);
 
  private:
   struct Impl;

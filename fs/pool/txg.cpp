@@ -75,7 +75,9 @@ Result<TxHold> TxgManager::hold() {
     if (stopping_) {
       return fail(Errc::stopped, "the pool is closing");
     }
-    if (sum(dirty_) <= options_.dirty_limit) {
+    // Nobody changes anything in a newer group while somebody still does in an older one: what both
+    // touch would go to disk with the older, ahead of what it belongs to.
+    if (sum(dirty_) <= options_.dirty_limit && holds_[slot_of(open_ - 1)] == 0) {
       break;
     }
     changed_.wait(mutex_);

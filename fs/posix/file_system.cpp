@@ -304,6 +304,8 @@ class MountedFileSystem final : public FileSystem {
   }
 
   Result<Statistics> statistics() override { return head_->statistics(); }
+  std::vector<Inode> held() override { return head_->held(); }
+  Result<std::string> path_of(std::uint64_t object) override { return head_->path_of(object); }
 
  private:
   struct Place {

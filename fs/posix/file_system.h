@@ -145,6 +145,12 @@ class FileSystem {
   virtual Result<void> remove_xattr(Inode inode, const std::string& name) = 0;
 
   virtual Result<Statistics> statistics() = 0;
+
+  // Inodes that the kernel holds now, of the head (not of snapshots): what it may have cached.
+  virtual std::vector<Inode> held() = 0;
+  // "/a/b": one of the names of an object, for messages. errors: not_found (not a file, or without
+  // a name).
+  virtual Result<std::string> path_of(std::uint64_t object) = 0;
 };
 
 }  // namespace zuse::posix

@@ -359,6 +359,39 @@ Result<std::vector<DirectoryEntry>> Tree::read_directory(Inode inode, std::uint6
   return entries;
 }
 
+Result<std::string> Tree::path_of(std::uint64_t object) {
+  constexpr unsigned kDepthMax = 4096;
+  std::string path;
+  for (unsigned depth = 0; object != root(); ++depth) {
+    ZUSE_TRY(const ZnodeRef znode, get(object));
+    std::uint64_t parent = 0;
+    {
+      const LockGuard lock(znode->mutex);
+      parent = znode->fields.parent;
+    }
+    ZUSE_TRY(const ZnodeRef directory, get(parent));
+    if (depth == kDepthMax || !directory->is_directory()) {
+      return fail(Errc::not_found, "object " + std::to_string(object) + " has no path");
+    }
+    std::string name;
+    ZUSE_TRY_VOID(
+        object::Zap(directory->dnode).for_each([&](const object::ZapEntry& entry) -> Result<void> {
+          constexpr unsigned kObjectBits = 48;
+          if (!entry.value.integers.empty() &&
+              bits(entry.value.integers[0], 0, kObjectBits) == object) {
+            name = entry.name;
+          }
+          return {};
+        }));
+    if (name.empty()) {
+      return fail(Errc::not_found, "object " + std::to_string(object) + " has no name");
+    }
+    path = "/" + name + path;
+    object = parent;
+  }
+  return path.empty() ? std::string("/") : path;
+}
+
 Result<Statistics> Tree::statistics() {
   const dataset::Space space = dataset_->space();
   const std::uint64_t block = std::max<std::uint64_t>(objset_.policy().record_size, 512);

@@ -68,6 +68,8 @@ class Tree final : public FileSystem {
   Result<std::vector<std::string>> list_xattrs(Inode inode) override;
   Result<void> remove_xattr(Inode inode, const std::string& name) override;
   Result<Statistics> statistics() override;
+  std::vector<Inode> held() override { return znodes_->held(); }
+  Result<std::string> path_of(std::uint64_t object) override;
 
   bool read_only() const noexcept { return read_only_; }
 

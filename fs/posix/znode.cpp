@@ -496,4 +496,15 @@ void ZnodeTable::erase(std::uint64_t object) {
   znodes_.erase(found);
 }
 
+std::vector<std::uint64_t> ZnodeTable::held() {
+  const LockGuard lock(mutex_);
+  std::vector<std::uint64_t> objects;
+  for (const auto& [object, znode] : znodes_) {
+    if (znode->lookups_ != 0) {
+      objects.push_back(object);
+    }
+  }
+  return objects;
+}
+
 }  // namespace zuse::posix

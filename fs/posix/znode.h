@@ -130,6 +130,8 @@ class ZnodeTable {
   // Gives a claim back, after a failure.
   void unclaim(Znode& znode);
   void erase(std::uint64_t object);
+  // Objects that the kernel holds.
+  std::vector<std::uint64_t> held();
 
  private:
   void make_idle_locked(Znode& znode, std::vector<ZnodeRef>& evicted) ZUSE_REQUIRES(mutex_);

@@ -15,11 +15,16 @@ namespace {
 const std::map<std::string, std::set<std::string>>& allowed() {
   static const auto* const layers = [] {
     auto* const map = new std::map<std::string, std::set<std::string>>{
-        {"raid", {}}, {"vdev/base", {}}, {"vdev", {"raid", "vdev/base"}}, {"zinject", {"vdev", "vdev/base"}},
-        {"fs/format", {"vdev/base"}}, {"fs/codec", {"fs/format", "vdev/base"}},
+        {"raid", {}},
+        {"vdev/base", {}},
+        {"vdev", {"raid", "vdev/base"}},
+        {"zinject", {"vdev", "vdev/base"}},
+        {"fs/format", {"vdev/base"}},
+        {"fs/codec", {"fs/format", "vdev/base"}},
     };
     std::set<std::string> below{"raid", "vdev", "vdev/base", "zinject", "fs/format", "fs/codec"};
-    for (const char* layer : {"fs/pool", "fs/object", "fs/dataset", "fs/posix", "fs/fuse", "fs/control", "fs/cli"}) {
+    for (const char* layer :
+         {"fs/pool", "fs/object", "fs/dataset", "fs/posix", "fs/fuse", "fs/control", "fs/cli"}) {
       (*map)[layer] = below;
       below.insert(layer);
     }

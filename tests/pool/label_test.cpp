@@ -274,8 +274,8 @@ TEST_P(OpenZfsLabels, TheNewestUberblockFitsTheLabelsAndTheirGuids) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, OpenZfsLabels, testing::ValuesIn(test::fixture_names()),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& each) {
+                           std::string name = each.param;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });

@@ -23,7 +23,9 @@ class Digest {
   ~Digest() { EVP_MD_CTX_free(context_); }
   Digest(const Digest&) = delete;
   Digest& operator=(const Digest&) = delete;
-  void add(std::span<const std::byte> bytes) { EVP_DigestUpdate(context_, bytes.data(), bytes.size()); }
+  void add(std::span<const std::byte> bytes) {
+    EVP_DigestUpdate(context_, bytes.data(), bytes.size());
+  }
   std::string hex() {
     std::array<unsigned char, 32> digest{};
     EVP_DigestFinal_ex(context_, digest.data(), nullptr);
@@ -44,8 +46,11 @@ class Digest {
 std::size_t utf8_length(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
-  const std::size_t length = first < 0x80 ? 1 : first >= 0xc2 && first < 0xe0 ? 2 : (first & 0xf0) == 0xe0 ? 3
-                             : first >= 0xf0 && first < 0xf5 ? 4 : 0;
+  const std::size_t length = first < 0x80                    ? 1
+                             : first >= 0xc2 && first < 0xe0 ? 2
+                             : (first & 0xf0) == 0xe0        ? 3
+                             : first >= 0xf0 && first < 0xf5 ? 4
+                                                             : 0;
   if (length == 0 || length > text.size()) {
     return 0;
   }
@@ -157,15 +162,16 @@ Result<std::string> row_of(posix::FileSystem& files, const posix::Attributes& at
   std::string row = label;
   for (const std::string& column :
        {escape(path), type, std::string(mode.data()), std::to_string(attributes.uid),
-        std::to_string(attributes.gid), std::to_string(attributes.size), std::to_string(nanoseconds),
-        std::to_string(attributes.links), target, digest, xattrs}) {
+        std::to_string(attributes.gid), std::to_string(attributes.size),
+        std::to_string(nanoseconds), std::to_string(attributes.links), target, digest, xattrs}) {
     row += "\t" + column;
   }
   return row;
 }
 
-Result<void> walk(posix::FileSystem& files, const posix::Attributes& directory, const std::string& label,
-                  const std::string& path, std::map<std::string, std::string>& rows) {
+Result<void> walk(posix::FileSystem& files, const posix::Attributes& directory,
+                  const std::string& label, const std::string& path,
+                  std::map<std::string, std::string>& rows) {
   auto row = row_of(files, directory, label, path);
   if (!row) {
     return std::unexpected(std::move(row).error().within(label + " " + path));
@@ -203,7 +209,8 @@ Result<void> walk(posix::FileSystem& files, const posix::Attributes& directory, 
 
 }  // namespace
 
-Result<std::map<std::string, std::string>> manifest_of(posix::FileSystem& files, const std::string& label) {
+Result<std::map<std::string, std::string>> manifest_of(posix::FileSystem& files,
+                                                       const std::string& label) {
   std::map<std::string, std::string> rows;
   ZUSE_TRY(const posix::Attributes root, files.attributes(files.root()));
   ZUSE_TRY_VOID(walk(files, root, label, ".", rows));
@@ -222,7 +229,8 @@ Result<std::string> volume_row(dataset::Dataset& dataset, const std::string& lab
     ZUSE_TRY_VOID(data->read(at, piece));
     digest.add(piece);
   }
-  return label + "\t-\tzvol\t-\t-\t-\t" + std::to_string(size) + "\t-\t-\t-\t" + digest.hex() + "\t-";
+  return label + "\t-\tzvol\t-\t-\t-\t" + std::to_string(size) + "\t-\t-\t-\t" + digest.hex() +
+         "\t-";
 }
 
 }  // namespace zuse::test

@@ -10,9 +10,10 @@
 
 namespace zuse::test {
 
-// Rows by path (relative to the root, "." for the root itself). The first columns of a row are the label and the
-// path. errors: what reading answers, with the path.
-Result<std::map<std::string, std::string>> manifest_of(posix::FileSystem& files, const std::string& label);
+// Rows by path (relative to the root, "." for the root itself). The first columns of a row are the
+// label and the path. errors: what reading answers, with the path.
+Result<std::map<std::string, std::string>> manifest_of(posix::FileSystem& files,
+                                                       const std::string& label);
 
 // The row of a volume.
 Result<std::string> volume_row(dataset::Dataset& dataset, const std::string& label);
