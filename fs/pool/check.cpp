@@ -37,7 +37,8 @@ class Check {
     for (const CheckRoot& root : roots) {
       ZUSE_TRY_VOID(walk(root));
     }
-    // Lists of waiting blocks keep no checksums: their space is claimed, their contents are nobody's.
+    // Lists of waiting blocks keep no checksums: their space is claimed, their contents are
+    // nobody's.
     for (const CheckExtra& extra : extras) {
       ZUSE_TRY_VOID(claim(extra.blkptr, extra.bookmark));
       count_block(extra.blkptr);
@@ -151,7 +152,7 @@ class Check {
 
   void count_block(const format::Blkptr& blkptr) {
     std::uint64_t asize = 0;
-    for (const format::Dva& dva : blkptr.dva) {
+    for (const format::Dva& dva : std::span(blkptr.dva).first(blkptr.copies())) {
       asize += dva.asize;
     }
     for (CheckTotals* const totals :
@@ -194,7 +195,9 @@ class Check {
     for (std::size_t i = 0; i < results.size(); ++i) {
       report_.examined += results[i].examined;
       const format::Dva& dva = blkptrs_[i].dva[0];
-      if (!results[i].result) {
+      if (!results[i].result && results[i].result.error().code() == Errc::unsupported) {
+        ++report_.unverified;
+      } else if (!results[i].result) {
         find(CheckProblem::unreadable, bookmarks_[i], dva,
              to_string(bookmarks_[i]) + ": " + results[i].result.error().what());
       } else if (results[i].errors != 0 || results[i].copies_lost != 0) {
@@ -216,14 +219,15 @@ class Check {
     if (!options_.space) {
       return {};
     }
-    const auto take = [&](const format::Dva& dva) { claim_range(dva, at); };
+    const auto take = [&](const format::Dva& dva) { claim_range(dva, at, blkptr.dedup); };
     if (auto seen = pipeline_.for_each_extent(blkptr, at, take); !seen) {
       find(CheckProblem::bad_pointer, at, {}, to_string(at) + ": " + seen.error().what());
     }
     return {};
   }
 
-  void claim_range(const format::Dva& dva, const Bookmark& at) {
+  // `shared`: a deduplicated block, which many pointers may name - whole, never in part.
+  void claim_range(const format::Dva& dva, const Bookmark& at, bool shared) {
     const Range range{dva.offset, dva.asize};
     const auto name = [&] {
       return fmt::format("{}: vdev {} offset {:#x} size {:#x}", to_string(at), dva.vdev, dva.offset,
@@ -232,7 +236,8 @@ class Check {
     if (dva.vdev >= maps_.size() || !maps_[dva.vdev].contains(range)) {
       find(CheckProblem::not_allocated, at, dva, name() + " is free in the space maps");
     }
-    if (claimed_[dva.vdev].add_missing(range) != range.size) {
+    const bool again = shared && claimed_[dva.vdev].contains(range);
+    if (!again && claimed_[dva.vdev].add_missing(range) != range.size) {
       find(CheckProblem::claimed_twice, at, dva, name() + " belongs to another block, too");
     }
   }

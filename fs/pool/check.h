@@ -43,9 +43,10 @@ struct CheckReport {
   std::map<format::ObjectType, CheckTotals> by_type;  // level 0
   CheckTotals indirect, all;
   std::uint64_t objects = 0;
-  std::uint64_t allocated = 0;  // according to the space maps, raw bytes
-  std::uint64_t claimed = 0;    // by pointers, each byte once
-  std::uint64_t examined = 0;   // bytes read and compared
+  std::uint64_t allocated = 0;   // according to the space maps, raw bytes
+  std::uint64_t claimed = 0;     // by pointers, each byte once
+  std::uint64_t examined = 0;    // bytes read and compared
+  std::uint64_t unverified = 0;  // blocks with a checksum that we lack; not counted as problems
 
   bool clean() const noexcept { return counts.empty(); }
   std::uint64_t count(CheckProblem problem) const {

@@ -29,6 +29,12 @@ Result<void> verify_contents(const format::Blkptr& blkptr, std::span<const std::
 // Checksums that a block's bytes can be verified with. errors: unsupported (named).
 Result<void> check_verifiable(const format::Blkptr& blkptr);
 
+// The block itself is damaged or gone: what belongs on the error log. Not so a block that we lack
+// the means to read.
+inline bool is_loss(Errc code) noexcept {
+  return code == Errc::io || code == Errc::gone || code == Errc::checksum || code == Errc::corrupt;
+}
+
 // The contents of blocks of this type are encrypted in encrypted datasets.
 // source: format page 02 section 6.
 bool is_encrypted_type(format::ObjectType type) noexcept;

@@ -74,8 +74,9 @@ IoPipeline::IoPipeline(vdev::VdevTree& tree, Allocator& allocator, Cache& cache,
   std::uint64_t smallest = 0, gcd = 0;
   for (unsigned top = 0; top < tree.top_count(); ++top) {
     const vdev::TopGeometry geometry = tree.geometry(top);
-    vdev_sizes_.push_back(tree.usable(top) ? geometry.asize : 0);
-    if (vdev_sizes_.back() != 0 && allocator.is_allocatable(top)) {
+    // A vdev that is not there now may be later: pointers to it are sound, only not readable.
+    vdev_sizes_.push_back(geometry.asize);
+    if (geometry.asize != 0 && allocator.is_allocatable(top)) {
       const std::uint64_t sector = pow2(geometry.ashift);
       smallest = smallest == 0 ? sector : std::min(smallest, sector);
       gcd = std::gcd(gcd, sector);
@@ -119,7 +120,7 @@ std::uint64_t IoPipeline::dsize(const format::Blkptr& blkptr) const {
     return 0;
   }
   std::uint64_t total = 0;
-  for (const format::Dva& dva : blkptr.dva) {
+  for (const format::Dva& dva : std::span(blkptr.dva).first(blkptr.copies())) {
     total += allocator_.deflate(dva.vdev, dva.asize);
   }
   return total;
@@ -150,13 +151,11 @@ Result<void> IoPipeline::visit_extents(const format::Blkptr& blkptr, const Bookm
       }
     }
   }
-  for (format::Dva dva : blkptr.dva) {
-    if (dva.asize != 0) {
-      if (dva.gang) {
-        dva.asize = tree_.geometry(dva.vdev).psize_to_asize(format::kGangHeaderSize);
-      }
-      visit(dva);
+  for (format::Dva dva : std::span(blkptr.dva).first(blkptr.copies())) {
+    if (dva.gang) {
+      dva.asize = tree_.geometry(dva.vdev).psize_to_asize(format::kGangHeaderSize);
     }
+    visit(dva);
   }
   return {};
 }
@@ -179,10 +178,8 @@ void IoPipeline::free(std::uint64_t txg, const format::Blkptr& blkptr) {
     }
   };
   if (!blkptr.is_gang()) {
-    for (const format::Dva& dva : blkptr.dva) {
-      if (dva.asize != 0) {
-        give_back(dva);
-      }
+    for (const format::Dva& dva : std::span(blkptr.dva).first(blkptr.copies())) {
+      give_back(dva);
     }
     return;
   }

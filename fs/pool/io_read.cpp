@@ -119,7 +119,7 @@ void IoPipeline::read_many(std::span<const format::Blkptr> blkptrs,
     results[i] = without_io(blkptrs[i], options, done);
     if (!results[i]) {
       results[i] = std::unexpected(std::move(results[i]).error().within(to_string(bookmarks[i])));
-      if (!options.prefetch) {
+      if (!options.prefetch && is_loss(results[i].error().code())) {
         error_log_.add({bookmarks[i], blkptrs[i].birth()});
       }
     }
@@ -165,7 +165,7 @@ void IoPipeline::read_many(std::span<const format::Blkptr> blkptrs,
         }
       }
       cold.pending->finish(cold.result);
-      if (!cold.result && !options.prefetch) {
+      if (!cold.result && !options.prefetch && is_loss(cold.result.error().code())) {
         error_log_.add({*cold.bookmark, cold.blkptr->birth()});
         log().error("block_lost at={}/{}/{}/{} why={}", cold.bookmark->objset,
                     cold.bookmark->object, cold.bookmark->level, cold.bookmark->block,

@@ -29,7 +29,7 @@ void IoPipeline::scrub(std::span<const format::Blkptr> blkptrs, std::span<const 
     if (results[i].result && blkptrs[i].is_gang()) {
       scrub_gang(blkptrs[i], bookmarks[i], results[i], may_repair, 0);
     }
-    if (!results[i].result && repair) {
+    if (!results[i].result && repair && is_loss(results[i].result.error().code())) {
       error_log_.add_scrub({bookmarks[i], blkptrs[i].birth()});
     }
   }

@@ -36,7 +36,7 @@ class Scan::Slice {
   void add(const format::Blkptr& blkptr, const Bookmark& bookmark) {
     batch_.blkptrs.push_back(blkptr);
     batch_.bookmarks.push_back(bookmark);
-    for (const format::Dva& dva : blkptr.dva) {
+    for (const format::Dva& dva : std::span(blkptr.dva).first(blkptr.copies())) {
       batch_.bytes += dva.asize;
     }
     if (batch_.bytes >= options_.batch_bytes || batch_.blkptrs.size() >= kBatchBlocks) {
@@ -57,7 +57,8 @@ class Scan::Slice {
   std::uint64_t examined() const { return examined_; }
   std::uint64_t repaired() const { return repaired_; }
   std::uint64_t lost() const { return lost_; }
-  bool incomplete() const { return lost_ != 0 || copies_lost_ != 0; }
+  std::uint64_t skipped() const { return skipped_; }  // checksums that we lack
+  bool incomplete() const { return lost_ != 0 || copies_lost_ != 0 || skipped_ != 0; }
 
  private:
   struct Batch {
@@ -86,7 +87,12 @@ class Scan::Slice {
         examined_ += result.examined;
         repaired_ += result.repaired;
         copies_lost_ += result.copies_lost;
-        if (!result.result) {
+        if (!result.result && result.result.error().code() == Errc::unsupported) {
+          for (const format::Dva& dva :
+               std::span(batch->blkptrs[i].dva).first(batch->blkptrs[i].copies())) {
+            skipped_ += dva.asize;
+          }
+        } else if (!result.result) {
           ++lost_;
           const Bookmark& at = batch->bookmarks[i];
           log().error("scan_block_lost at={}/{}/{}/{} why={}", at.objset, at.object, at.level,
@@ -104,7 +110,8 @@ class Scan::Slice {
   Mutex mutex_{LockRank::leaf};
   CondVar done_;
   unsigned in_flight_ ZUSE_GUARDED_BY(mutex_) = 0;
-  std::uint64_t examined_ = 0, repaired_ = 0, lost_ = 0, copies_lost_ = 0;  // bytes; blocks
+  // Bytes, bytes, bytes; blocks, copies.
+  std::uint64_t examined_ = 0, repaired_ = 0, skipped_ = 0, lost_ = 0, copies_lost_ = 0;
   CpuPool workers_;  // last: its threads end first
 };
 
@@ -369,6 +376,7 @@ Result<bool> Scan::walk(std::uint64_t epoch) {
   }
   state_.examined += slice.examined();
   state_.processed += slice.repaired();
+  state_.skipped += slice.skipped();
   state_.errors += slice.lost();
   incomplete_ = incomplete_ || missed || slice.incomplete();
   walked_.merge(walked);
