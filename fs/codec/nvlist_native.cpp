@@ -129,7 +129,7 @@ Result<void> read_pairs(Cursor& in, NvList& list, unsigned depth) {
     ZUSE_TRY_VOID(read_value(raw.subspan(value_at), count, pair));
     const NvShape shape = nv_shape(pair.type);
     if (shape == NvShape::list || shape == NvShape::lists) {
-      if (count > in.bytes.size() / 4) {
+      if (count > in.bytes.size() / 4 || (shape == NvShape::list && count != 1)) {
         return fail(Errc::corrupt, "nvlist: '" + pair.name + "' has a wrong count");
       }
       std::vector<NvList> lists(count);

@@ -233,6 +233,12 @@ Result<PoolConfig> decode_pool(const NvList& list) {
     }
   }
   pool.others = others_of(list, pool_keys());
+  if (pool.version != format::kPoolVersionFeatures) {
+    // Pools without features have the list all the same where newer software wrote them.
+    if (const codec::NvPair* const features = list.find("features_for_read")) {
+      pool.others.pairs().push_back(*features);
+    }
+  }
   return pool;
 }
 
