@@ -121,6 +121,12 @@ Result<void> FileDevice::open_file(const FileDeviceOptions& options) {
     }
     return refuse(path_, "cannot lock", errno);
   }
+  // O_NONBLOCK only kept the opening from waiting, where a pipe had been put in the name's place.
+  // Left on, io_uring would answer EAGAIN on file systems that cannot but wait.
+  const int status_flags = fcntl(access_.fd, F_GETFL);
+  if (status_flags < 0 || fcntl(access_.fd, F_SETFL, status_flags & ~O_NONBLOCK) != 0) {
+    return refuse(path_, "cannot set up", errno);
+  }
   struct stat opened{};
   if (fstat(access_.fd, &opened) != 0) {
     return refuse(path_, "cannot examine", errno);
