@@ -30,16 +30,17 @@ refused 1 'gone-directory' zuse pool import -d "$WORK/gone-directory" $POOL
 refused 1 'exported pool' create new$POOL mirror "$WORK/d0.img" "$WORK/other.img"
 
 # One image lost a byte, another lost all: still within parity, and named in the status.
-cp --sparse=always "$WORK/d1.img" "$WORK/saved1"
-cp --sparse=always "$WORK/d2.img" "$WORK/saved2"
+mkdir "$WORK/saved"
+cp --sparse=always "$WORK/d1.img" "$WORK/saved/1"
+cp --sparse=always "$WORK/d2.img" "$WORK/saved/2"
 truncate -s -1 "$WORK/d1.img"
 truncate -s 0 "$WORK/d2.img"
 zuse pool import -d "$WORK" -R "$WORK/alt" $POOL
 grep -q DEGRADED <(zuse pool status $POOL) || die "a truncated image goes unnoticed: $(zuse pool status $POOL)"
 zuse pool export $POOL
-cp --sparse=always "$WORK/saved1" "$WORK/d1.img"
-cp --sparse=always "$WORK/saved2" "$WORK/d2.img"
-rm "$WORK/saved1" "$WORK/saved2"
+cp --sparse=always "$WORK/saved/1" "$WORK/d1.img"
+cp --sparse=always "$WORK/saved/2" "$WORK/d2.img"
+rm -r "$WORK/saved"
 
 # All four labels of more images than parity covers.
 for d in 3 4 5; do

@@ -21,7 +21,7 @@ for level in raidz1 raidz2 raidz3 mirror; do
   create $POOL $level "${IMAGES[@]}"
   rm -rf "$WORK/golden" && mkdir "$WORK/golden"
   for i in 1 100 512 4096 5000 131072 131073 900001; do head -c "$i" /dev/urandom >"$WORK/golden/f$i"; done
-  yes text | head -c 300000 >"$WORK/golden/compressible"
+  head -c 300000 < <(yes text) >"$WORK/golden/compressible"
   cp -a "$WORK/golden" "$MNT/tree"
   zuse pool export $POOL
   grub-fstest -c $n "${IMAGES[@]}" ls "(loop0)/@/tree/" 2>/dev/null | grep -q compressible || die "GRUB does not list the files of $level"

@@ -86,8 +86,8 @@ void Rig::scribble(unsigned top, unsigned leaf_index, std::uint64_t seed) {
   vdev::MemoryDevice& device = leaf(top, leaf_index);
   Xorshift128Plus rng(seed);
   std::vector<std::byte> noise(kMiB);
+  rng.fill(noise);
   for (std::uint64_t at = kLeafDataOffset; at + kMiB <= kDeviceSize - kMiB; at += kMiB) {
-    rng.fill(noise);
     EXPECT_TRUE(device.write(at, noise));
   }
 }
