@@ -34,7 +34,7 @@ TEST(Txg, SyncsEachGroupOnceAndInOrder) {
   EXPECT_EQ(synced, (std::vector<std::uint64_t>{10, 11, 12, 13, 14}));
 }
 
-TEST(Txg, AGroupWaitsForThoseInsideWhileTheNextIsOpen) {
+TEST(Txg, NobodyEntersTheNextGroupWhileSomebodyIsInsideTheOneBefore) {
   std::atomic<std::uint64_t> synced{0};
   TxgManager txgs(0, patient(), [&](std::uint64_t txg) -> Result<void> {
     synced = txg;
@@ -47,16 +47,20 @@ TEST(Txg, AGroupWaitsForThoseInsideWhileTheNextIsOpen) {
   while (txgs.open_txg() == kFirstTxg) {
     std::this_thread::yield();
   }
-  auto second = txgs.hold();
-  ASSERT_TRUE(second);
-  EXPECT_EQ(second->txg(), kFirstTxg + 1);
+  std::atomic<bool> left{false};
+  std::jthread next([&] {
+    auto second = txgs.hold();
+    ASSERT_TRUE(second);
+    EXPECT_EQ(second->txg(), kFirstTxg + 1);
+    EXPECT_TRUE(left);
+  });
   EXPECT_EQ(synced, 0U);
+  left = true;
   *first = TxHold();
+  next.join();
   ASSERT_TRUE(txgs.wait_synced(kFirstTxg));
-  EXPECT_EQ(synced, kFirstTxg);
-  *second = TxHold();
   ASSERT_TRUE(txgs.stop());
-  EXPECT_EQ(synced, kFirstTxg + 1);
+  EXPECT_GE(synced, kFirstTxg);
 }
 
 TEST(Txg, NoChangeIsMadeInAGroupThatSyncsAndNoneIsLost) {

@@ -99,7 +99,7 @@ class PowerCut : public testing::TestWithParam<Layout> {
     std::map<std::string, std::vector<std::byte>> now;
     for (unsigned step = 0; step < 60; ++step) {
       const std::string name = "f" + std::to_string(random_() % 12);
-      const unsigned action = random_() % 10;
+      const auto action = static_cast<unsigned>(random_() % 10);
       if (action < 7) {
         auto found = files.lookup(files.root(), name);
         if (!found) {

@@ -186,7 +186,7 @@ TEST_F(ReplacingTree, ScrubFillsTheNewLeaf) {
   EXPECT_TRUE(rig_.dtl(4).empty());
   const auto images = rig_.images();
   EXPECT_TRUE(images[1] == images[4]);
-  rig_.corrupt(4, 0, 4096);
+  rig_.corrupt(4, 1024, 512);
   EXPECT_EQ(read(*rig_, block, ReadMode::scrub).errors_seen, 1U) << "both are checked";
   EXPECT_TRUE(rig_.images() == images);
 }

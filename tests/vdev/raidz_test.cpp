@@ -60,9 +60,9 @@ std::vector<Shape> shapes() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Shapes, RaidzTree, testing::ValuesIn(shapes()), [](const auto& info) {
-  return "raidz" + std::to_string(info.param.parity) + "_of_" +
-         std::to_string(info.param.children) + "_ashift_" + std::to_string(info.param.ashift);
+INSTANTIATE_TEST_SUITE_P(Shapes, RaidzTree, testing::ValuesIn(shapes()), [](const auto& shape) {
+  return "raidz" + std::to_string(shape.param.parity) + "_of_" +
+         std::to_string(shape.param.children) + "_ashift_" + std::to_string(shape.param.ashift);
 });
 
 TEST_P(RaidzTree, ReadsBackWhatWasWritten) {
@@ -250,7 +250,7 @@ TEST_P(RaidzTree, WhatALeafMissedIsNotReadFromItUntilAScanHasPutItThere) {
   ASSERT_TRUE(write(*rig, old));
   ASSERT_TRUE(rig->set_leaf_state(leaf_guid(away), VdevState::offline, VdevAux::none));
   std::vector<Block> blocks;
-  const std::uint64_t step = 256 * kKiB;
+  const std::uint64_t step = kMiB;  // more than the largest block takes
   for (std::uint64_t i = 0; i < 12; ++i) {
     blocks.push_back(any_block(20 + i));
     blocks.back().offset = (8 << 20) + i * step;
@@ -299,7 +299,7 @@ TEST_P(RaidzTree, NeverReturnsWrongDataAndHealsWithinParity) {
   std::vector<Block> blocks;
   for (std::uint64_t i = 0; i < 16; ++i) {
     blocks.push_back(any_block(10 + i));
-    blocks.back().offset = i * 128 * sector + rng_() % 8 * sector;
+    blocks.back().offset = i * 512 * sector + rng_() % 8 * sector;
     ASSERT_TRUE(write(*rig, blocks.back()));
   }
   const auto pristine = rig.images();
@@ -315,7 +315,7 @@ TEST_P(RaidzTree, NeverReturnsWrongDataAndHealsWithinParity) {
       switch (rng_() % 3) {
         case 0: rig.corrupt(leaf, rng_() % 64 * sector, 200 * sector); break;
         case 1: rig.leaf(leaf).fails_reads = true; break;
-        default: rig.corrupt(leaf, 0, (16 * 128 + 200) * sector); break;
+        default: rig.corrupt(leaf, 0, (16 * 512 + 200) * sector); break;
       }
     }
     // All blocks in one call, as the pipeline asks.

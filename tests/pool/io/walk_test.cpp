@@ -313,19 +313,16 @@ TEST_F(WalkTest, TheCheckerFindsEachKindOfDamage) {
             (std::map<CheckProblem, std::uint64_t>{{CheckProblem::not_allocated, 1}}));
   maps[0].add({stray.dva[0].offset, 512});
 
+  // What waits to be freed is nobody's data: its contents are not looked at.
   const std::uint64_t at = kLeafDataOffset + stray.dva[0].offset;
   ASSERT_TRUE(rig.leaf(0, 1).write(at, std::vector<std::byte>(512, std::byte{1})));
-  const auto copy = check_pool(rig.pipeline(), roots, {{stray, {}}}, maps, {});
-  ASSERT_TRUE(copy);
-  EXPECT_EQ(copy->counts, (std::map<CheckProblem, std::uint64_t>{{CheckProblem::damaged_copy, 1}}));
+  ASSERT_TRUE(rig.leaf(0, 0).write(at, std::vector<std::byte>(512, std::byte{2})));
+  const auto waiting = check_pool(rig.pipeline(), roots, {{stray, {}}}, maps, {});
+  ASSERT_TRUE(waiting);
+  EXPECT_TRUE(waiting->counts.empty());
   std::vector<std::byte> after(512);
   ASSERT_TRUE(rig.leaf(0, 1).read(at, after));
   EXPECT_EQ(after[0], std::byte{1}) << "a check changes nothing";
-
-  ASSERT_TRUE(rig.leaf(0, 0).write(at, std::vector<std::byte>(512, std::byte{2})));
-  const auto lost = check_pool(rig.pipeline(), roots, {{stray, {}}}, maps, {});
-  ASSERT_TRUE(lost);
-  EXPECT_EQ(lost->counts, (std::map<CheckProblem, std::uint64_t>{{CheckProblem::unreadable, 1}}));
 
   format::Blkptr nonsense = stray;
   nonsense.dva[0].vdev = 77;
