@@ -45,8 +45,10 @@ std::size_t depth(const std::string& path) {
 std::string join_root(const std::string& altroot, const std::string& path) {
   const std::string joined =
       boost::filesystem::path(altroot + "/" + path).lexically_normal().string();
+  // Boost keeps two leading slashes, which POSIX allows to mean something else.
+  const std::size_t first = joined.find_first_not_of('/');
   const std::size_t last = joined.find_last_not_of('/');
-  return last == std::string::npos ? "/" : joined.substr(0, last + 1);
+  return first == std::string::npos ? "/" : "/" + joined.substr(first, last + 1 - first);
 }
 
 MountWish mount_wish(const dataset::DatasetEntry& entry, const std::string& altroot) {

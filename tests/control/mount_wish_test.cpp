@@ -23,6 +23,7 @@ TEST(JoinRoot, PathsAreBelowTheAltrootAndTidy) {
   EXPECT_EQ(join_root("/mnt", "/tank"), "/mnt/tank");
   EXPECT_EQ(join_root("/mnt/", "/"), "/mnt");
   EXPECT_EQ(join_root("", "/"), "/");
+  EXPECT_EQ(join_root("", "//a"), "/a");
 }
 
 TEST(MountWish, AFileSystemIsMountedAtItsProperty) {
