@@ -43,8 +43,10 @@ std::size_t depth(const std::string& path) {
 }  // namespace
 
 std::string join_root(const std::string& altroot, const std::string& path) {
-  const std::string joined =
-      boost::filesystem::path(altroot + "/" + path).lexically_normal().string();
+  std::string joined = boost::filesystem::path(altroot + "/" + path).lexically_normal().string();
+  if (joined.ends_with("/.")) {
+    joined.pop_back();  // Boost's form of a path that ended in a slash
+  }
   // Boost keeps two leading slashes, which POSIX allows to mean something else.
   const std::size_t first = joined.find_first_not_of('/');
   const std::size_t last = joined.find_last_not_of('/');

@@ -1,7 +1,7 @@
 // Power cuts. A workload runs on recording leaves; then, for many moments and for many choices of
 // which unflushed writes reached the medium - whole, torn at sectors, or not at all - the leaves
 // are put together as the cut left them, the pool is imported, and must be the state at one
-// transaction group: nothing that was fsynced before the cut is missing, every file is what it was
+// transaction group: nothing that was synced before the cut is missing, every file is what it was
 // at some moment of its life, checksums and space maps are exact.
 //
 // ZUSE_SIM_STATES sets how many states each layout tries (default 400).
@@ -50,7 +50,7 @@ class Borrowed final : public vdev::BlockDevice {
   vdev::MemoryDevice& device_;
 };
 
-// What the workload promised, and when: `event` is the log's length when fsync returned.
+// What the workload promised, and when: `event` is the log's length when the sync returned.
 struct Promise {
   std::size_t event = 0;
   std::map<std::string, std::vector<std::byte>> files;
@@ -87,14 +87,14 @@ class PowerCut : public testing::TestWithParam<Layout> {
     ASSERT_TRUE(pool) << pool.error().what();
     auto files = test::mount_root(**pool, "sim");
     ASSERT_TRUE(files) << files.error().what();
-    workload(**files, log);
+    workload(**pool, **files, log);
     ASSERT_TRUE((*files)->unmount());
     files->reset();
     ASSERT_TRUE((*pool)->close(true));
     events_ = log.events();
   }
 
-  void workload(posix::FileSystem& files, const vdev::EventLog& log) {
+  void workload(dataset::Pool& pool, posix::FileSystem& files, const vdev::EventLog& log) {
     const posix::Caller caller;
     std::map<std::string, std::vector<std::byte>> now;
     for (unsigned step = 0; step < 60; ++step) {
@@ -122,7 +122,7 @@ class PowerCut : public testing::TestWithParam<Layout> {
         now.erase(name);
       }
       if (step % 5 == 4) {
-        ASSERT_TRUE(files.fsync(files.root()));
+        ASSERT_TRUE(pool.sync());
         promises_.push_back({log.size(), now});
       }
     }
