@@ -204,7 +204,7 @@ class VdevTree {
   // ended.
   virtual void scan_finished(std::uint64_t max_txg, bool without_errors) = 0;
   // A scan begins. A leaf that is away during any of it keeps its log when the scan ends.
-  virtual void scan_started() {}
+  virtual void scan_started() = 0;
 };
 
 }  // namespace zuse::vdev

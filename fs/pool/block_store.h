@@ -48,7 +48,7 @@ struct BlockWriteJob {
 
 struct ReadOptions {
   bool cache = true;            // keep the block in the cache
-  bool prefetch = false;        // nobody waits: low priority, errors are dropped
+  bool prefetch = false;        // nobody waits: errors are dropped, results may be null
   std::uint32_t hole_size = 0;  // bytes of zeros that a hole gives; 0: what its pointer says
 };
 

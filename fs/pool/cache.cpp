@@ -118,12 +118,12 @@ std::uint64_t Cache::charge(const Buffer& block) noexcept {
   return std::bit_ceil(std::max<std::uint64_t>(block.size(), 4096));
 }
 
-SharedBuffer Cache::get(const CacheKey& key) {
+SharedBuffer Cache::get(const CacheKey& key, bool again) {
   Shard& shard = shard_of(key);
   const LockGuard lock(shard.mutex);
   const auto found = shard.index.find(key);
   if (found == shard.index.end() || found->second->block == nullptr) {
-    ++shard.misses;
+    shard.misses += again ? 0U : 1U;
     return nullptr;
   }
   ++shard.hits;

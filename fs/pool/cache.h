@@ -53,7 +53,8 @@ class Cache {
   Cache& operator=(const Cache&) = delete;
 
   // The block, which counts as used; null if it is not here.
-  SharedBuffer get(const CacheKey& key);
+  // `again`: a second look for the same reader, whose miss is counted already.
+  SharedBuffer get(const CacheKey& key, bool again = false);
   // Keeps the block, evicting others. A prefetched block is not "used" until it is asked for.
   // A block larger than a shard's limit is not kept.
   void put(const CacheKey& key, SharedBuffer block, bool prefetched = false);

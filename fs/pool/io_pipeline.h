@@ -92,7 +92,7 @@ class IoPipeline final : public BlockStore {
 
   // Reading (io_read.cpp).
   Result<SharedBuffer> without_io(const format::Blkptr& blkptr, ReadOptions options, bool& done);
-  void read_cold(std::span<ColdRead> reads);
+  void read_cold(std::span<ColdRead* const> reads);
   Result<void> read_raw(const format::Blkptr& blkptr, std::span<std::byte> into,
                         const Bookmark& bookmark, unsigned depth);
   Result<void> read_copies(const format::Blkptr& blkptr, std::span<std::byte> into,

@@ -57,6 +57,7 @@ struct IoPipeline::ColdRead {
   std::shared_ptr<Pending> pending;
   Buffer raw;
   Result<SharedBuffer> result;
+  bool was_cached = false;
 };
 
 // Answers what needs no device: holes, embedded blocks, pointers that make no sense, the cache.
@@ -146,14 +147,25 @@ void IoPipeline::read_many(std::span<const format::Blkptr> blkptrs,
     bucket.push_back(cold.pending);
     mine.push_back(std::move(cold));
   }
+  // Between the look into the cache and this place in line, the block may have arrived.
+  std::vector<ColdRead*> cold_reads;
+  for (ColdRead& cold : mine) {
+    SharedBuffer arrived = cache_.get(cold.pending->key, true);
+    if (arrived != nullptr && arrived->size() == cold.blkptr->lsize) {
+      cold.result = std::move(arrived);
+      cold.was_cached = true;
+    } else {
+      cold_reads.push_back(&cold);
+    }
+  }
   if (!mine.empty()) {
-    {
+    if (!cold_reads.empty()) {
       // Nothing that is being read may be freed and written anew below the reader.
       const Allocator::Pin pin = allocator_.pin_frees();
-      read_cold(mine);
+      read_cold(cold_reads);
     }
     for (ColdRead& cold : mine) {
-      if (cold.result && options.cache) {
+      if (cold.result && !cold.was_cached && options.cache) {
         cache_.put(cold.pending->key, *cold.result, options.prefetch);
       }
       {
@@ -177,17 +189,21 @@ void IoPipeline::read_many(std::span<const format::Blkptr> blkptrs,
   // A prefetch needs no answer: whoever reads the block already will put it into the cache.
   for (const auto& [index, pending] : others) {
     results[index] = options.prefetch ? Result<SharedBuffer>(SharedBuffer()) : pending->wait();
+    // Whoever read it may have been a prefetch, which reports nothing.
+    if (!results[index] && is_loss(results[index].error().code())) {
+      error_log_.add({bookmarks[index], blkptrs[index].birth()});
+    }
   }
 }
 
-void IoPipeline::read_cold(std::span<ColdRead> reads) {
+void IoPipeline::read_cold(std::span<ColdRead* const> reads) {
   std::vector<vdev::BlockRead> batch;
   std::vector<std::size_t> owner;  // batch index -> reads index
   std::size_t bytes = 0;
   batch.reserve(reads.size());
   for (std::size_t i = 0; i < reads.size(); ++i) {
-    const format::Blkptr& blkptr = *reads[i].blkptr;
-    reads[i].raw = Buffer(blkptr.psize);
+    const format::Blkptr& blkptr = *reads[i]->blkptr;
+    reads[i]->raw = Buffer(blkptr.psize);
     if (blkptr.is_gang()) {
       continue;
     }
@@ -195,9 +211,9 @@ void IoPipeline::read_cold(std::span<ColdRead> reads) {
     vdev::BlockRead read;
     read.top = dva.vdev;
     read.offset = dva.offset;
-    read.data = reads[i].raw.span();
+    read.data = reads[i]->raw.span();
     read.birth_txg = blkptr.birth();
-    read.tag = tag_of(*reads[i].bookmark);
+    read.tag = tag_of(*reads[i]->bookmark);
     batch.push_back(std::move(read));
     owner.push_back(i);
     bytes += blkptr.psize;
@@ -210,7 +226,7 @@ void IoPipeline::read_cold(std::span<ColdRead> reads) {
     arrived[owner[i]] = batch[i].result.has_value() ? 1 : 0;
   }
   const auto finish = [&](std::size_t i) {
-    ColdRead& cold = reads[i];
+    ColdRead& cold = *reads[i];
     const format::Blkptr& blkptr = *cold.blkptr;
     Result<void> good;
     if (arrived[i] == 0 || !verify_contents(blkptr, cold.raw.span())) {

@@ -175,6 +175,7 @@ Result<void> Scan::start(format::ScanFunction function, std::uint64_t max_txg,
       position_known_ = true;
       incomplete_ = false;
       pipeline_.error_log().begin_scrub();
+      pipeline_.tree().scan_started();
     }
     since_ = std::chrono::steady_clock::now();
     examined_before_ = state_.examined;
@@ -252,30 +253,28 @@ double Scan::speed() const {
 }
 
 void Scan::finish(format::ScanState how) {
-  std::uint64_t max_txg = 0;
-  bool clean = false;
   {
     const LockGuard lock(mutex_);
     if (state_.state != format::ScanState::scanning) {
       return;
     }
+    // What follows from the end is done before anyone can see that it has come.
+    const bool complete = how == format::ScanState::finished;
+    pipeline_.error_log().end_scrub(complete);
+    if (complete) {
+      pipeline_.tree().scan_finished(state_.max_txg, !incomplete_);
+    }
+    log().info("scan_ended how={} clean={}", static_cast<unsigned>(how), !incomplete_);
     state_.state = how;
     state_.flags = 0;
     state_.end_time = hooks_.now ? hooks_.now() : static_cast<std::uint64_t>(std::time(nullptr));
-    if (how == format::ScanState::finished) {
+    if (complete) {
       state_.to_examine = state_.examined;
     }
     state_.objset = state_.object = state_.level = state_.block = 0;
-    max_txg = state_.max_txg;
-    clean = !incomplete_;
     ++generation_;
     wake_.notify_all();
   }
-  pipeline_.error_log().end_scrub(how == format::ScanState::finished);
-  if (how == format::ScanState::finished) {
-    pipeline_.tree().scan_finished(max_txg, clean);
-  }
-  log().info("scan_ended how={} clean={}", static_cast<unsigned>(how), clean);
   tell();
 }
 

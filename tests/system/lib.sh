@@ -38,7 +38,8 @@ refused() {
 
 # Every file and attribute of a tree.
 listing() { (cd "$1" && find . -mindepth 1 \( -type d -printf '%y %m %U %G %T@ %p\n' -o -printf '%y %m %U %G %s %n %T@ %l %p\n' \) | LC_ALL=C sort); }
-same() { diff -r --no-dereference "$1" "$2" && diff <(listing "$1") <(listing "$2"); }
+contents() { (cd "$1" && find . -type f -print0 | LC_ALL=C sort -z | xargs -0r sha256sum); }
+same() { diff <(contents "$1") <(contents "$2") && diff <(listing "$1") <(listing "$2"); }
 
 daemon_pid() { pgrep -f "zuse.*$POOL" | head -n 1; }
 

@@ -16,7 +16,7 @@ cp -a "$source_tree" "$MNT/cp"
 same "$source_tree" "$MNT/cp" || die "cp -a"
 rsync -aHAX --checksum "$source_tree/" "$MNT/rsync/"
 [[ -z $(rsync -aHAXni --checksum --delete "$source_tree/" "$MNT/rsync/") ]] || die "rsync finds differences"
-tar -C "$source_tree" -cf - . | (mkdir "$MNT/tar" && tar -C "$MNT/tar" -xpf -)
+tar -C "$source_tree" --format=posix -cf - . | (mkdir "$MNT/tar" && tar -C "$MNT/tar" -xpf -)
 same "$source_tree" "$MNT/tar" || die "tar"
 zinject -a
 same "$source_tree" "$MNT/cp" || die "cold reads"
