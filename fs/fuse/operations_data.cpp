@@ -2,10 +2,12 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -18,6 +20,10 @@
 
 namespace zuse::fuse {
 namespace {
+
+// Parts of a reply that go to the kernel as they lie, beside its header; more (tiny records) are
+// copied together first. A kernel takes 1024.
+constexpr std::size_t kReplyPieces = 256;
 
 // A thread's place for replies: what the file system reads into and the kernel copies from.
 std::span<std::byte> reply_space(std::size_t size) {
@@ -39,13 +45,22 @@ void reply_bytes(fuse_req_t request, std::span<const std::byte> bytes) {
 void read(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset,
           fuse_file_info* /*file*/) {
   Served& state = served(request);
-  const std::span<std::byte> space = reply_space(size);
-  const auto got =
-      state.file_system.read(state.inode(node), static_cast<std::uint64_t>(offset), space);
-  if (!got) {
-    return reply_error(request, "read", node, got.error());
+  const auto pieces =
+      state.file_system.read(state.inode(node), static_cast<std::uint64_t>(offset), size);
+  if (!pieces) {
+    return reply_error(request, "read", node, pieces.error());
   }
-  reply_bytes(request, space.first(std::min(*got, size)));
+  if (pieces->size() >= kReplyPieces) {
+    const std::span<std::byte> space = reply_space(size);
+    return reply_bytes(request, space.first(object::copy_pieces(*pieces, space)));
+  }
+  std::array<iovec, kReplyPieces> parts;
+  std::size_t count = 0;
+  for (const object::Piece& piece : *pieces) {
+    // The kernel only reads what the vector names.
+    parts[count++] = {const_cast<std::byte*>(piece.bytes.data()), piece.bytes.size()};
+  }
+  fuse_reply_iov(request, parts.data(), static_cast<int>(count));
 }
 
 void write(fuse_req_t request, fuse_ino_t node, const char* bytes, std::size_t size, off_t offset,

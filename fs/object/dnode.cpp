@@ -158,7 +158,22 @@ Result<void> check_order(const Blkptr& blkptr, format::ObjectType type) {
   return {};
 }
 
+// What holes read as.
+const SharedBuffer& shared_zeros() {
+  static const SharedBuffer zeros = std::make_shared<const Buffer>(Buffer::zeroed(128 * kKiB));
+  return zeros;
+}
+
 }  // namespace
+
+std::size_t copy_pieces(std::span<const Piece> pieces, std::span<std::byte> into) {
+  std::size_t copied = 0;
+  for (const Piece& piece : pieces) {
+    std::memcpy(into.data() + copied, piece.bytes.data(), piece.bytes.size());
+    copied += piece.bytes.size();
+  }
+  return copied;
+}
 
 Result<SharedBuffer> Dnode::read_tree(const format::DnodePhys& tree, std::uint64_t block,
                                       ByteOrder* order) {
@@ -179,40 +194,23 @@ Result<SharedBuffer> Dnode::read_tree(const format::DnodePhys& tree, std::uint64
   return bytes;
 }
 
-Result<void> Dnode::read_pieces(const format::DnodePhys& tree, std::uint32_t block_size,
-                                std::uint64_t offset, std::span<std::byte> into,
-                                std::span<const Source> sources) {
+Result<std::vector<Piece>> Dnode::gather_from(const format::DnodePhys& tree,
+                                              std::uint32_t block_size, std::uint64_t offset,
+                                              std::uint64_t length,
+                                              std::span<const Source> sources) {
   const std::uint64_t first = offset / block_size;
-  // The part of `into` that block first + i fills, and where in the block it starts.
-  const auto piece = [&](std::size_t i) {
-    const std::uint64_t start = (first + i) * block_size;
-    const std::uint64_t from = std::max(start, offset);
-    const std::uint64_t end = std::min(start + block_size, offset + into.size());
-    return std::pair(into.subspan(from - offset, end - from),
-                     static_cast<std::size_t>(from - start));
-  };
-  const auto fill = [&](std::size_t i, const Buffer* data) {
-    const auto [part, at] = piece(i);
-    const std::size_t have =
-        data == nullptr || data->size() <= at ? 0 : std::min(part.size(), data->size() - at);
-    if (have != 0) {
-      std::memcpy(part.data(), data->data() + at, have);
-    }
-    std::memset(part.data() + have, 0, part.size() - have);
-  };
-
+  std::vector<SharedBuffer> blocks(sources.size());  // null: zeros
   std::vector<Blkptr> blkptrs;
   std::vector<pool::Bookmark> bookmarks;
   std::vector<std::size_t> indices;
   TreeReader reader(objset_.store(), objset_.id(), object_, tree);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     if (sources[i].kind != Source::Kind::tree) {
-      fill(i, sources[i].data.get());
+      blocks[i] = sources[i].data;
       continue;
     }
     ZUSE_TRY(Blkptr blkptr, reader.find(first + i));
     if (blkptr.is_hole()) {
-      fill(i, nullptr);
       continue;
     }
     ZUSE_TRY_VOID(check_order(blkptr, tree.type));
@@ -221,26 +219,42 @@ Result<void> Dnode::read_pieces(const format::DnodePhys& tree, std::uint32_t blo
     indices.push_back(i);
   }
   if (blkptrs.size() == 1) {
-    ZUSE_TRY(const SharedBuffer bytes, objset_.store().read(blkptrs[0], bookmarks[0]));
-    fill(indices[0], bytes.get());
-    return {};
-  }
-  std::vector<Result<SharedBuffer>> results(blkptrs.size());
-  objset_.store().read_many(blkptrs, bookmarks, results);
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i]) {
-      return std::unexpected(std::move(results[i]).error());
+    ZUSE_TRY(blocks[indices[0]], objset_.store().read(blkptrs[0], bookmarks[0]));
+  } else if (!blkptrs.empty()) {
+    std::vector<Result<SharedBuffer>> results(blkptrs.size());
+    objset_.store().read_many(blkptrs, bookmarks, results);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      ZUSE_TRY(blocks[indices[i]], std::move(results[i]));
     }
-    fill(indices[i], results[i]->get());
   }
-  return {};
+
+  std::vector<Piece> pieces;
+  pieces.reserve(sources.size());
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const std::uint64_t start = (first + i) * block_size;
+    const std::uint64_t from = std::max(start, offset) - start;
+    std::uint64_t wanted = std::min(start + block_size, offset + length) - start - from;
+    if (blocks[i] != nullptr && blocks[i]->size() > from) {
+      const auto bytes =
+          blocks[i]->span().subspan(from, std::min(wanted, blocks[i]->size() - from));
+      wanted -= bytes.size();
+      pieces.push_back({blocks[i], bytes, sources[i].kind == Source::Kind::record});
+    }
+    while (wanted != 0) {
+      const SharedBuffer& zeros = shared_zeros();
+      const auto bytes = zeros->span().first(std::min<std::uint64_t>(wanted, zeros->size()));
+      wanted -= bytes.size();
+      pieces.push_back({zeros, bytes});
+    }
+  }
+  return pieces;
 }
 
-Result<void> Dnode::read(std::uint64_t offset, std::span<std::byte> into) {
-  if (into.empty()) {
-    return {};
+Result<std::vector<Piece>> Dnode::gather(std::uint64_t offset, std::uint64_t length) {
+  if (length == 0) {
+    return std::vector<Piece>{};
   }
-  if (offset >= kMaxOffset || into.size() > kMaxOffset - offset) {
+  if (offset >= kMaxOffset || length > kMaxOffset - offset) {
     return fail(Errc::invalid, "reading past the largest offset");
   }
   for (;;) {
@@ -253,7 +267,7 @@ Result<void> Dnode::read(std::uint64_t offset, std::span<std::byte> into) {
       tree = phys_;
       size = head_locked().block_size;
       const std::uint64_t first = offset / size;
-      const std::uint64_t last = (offset + into.size() - 1) / size;
+      const std::uint64_t last = (offset + length - 1) / size;
       sources.reserve(last - first + 1);
       bool any_on_disk = false;
       for (std::uint64_t block = first; block <= last; ++block) {
@@ -264,15 +278,33 @@ Result<void> Dnode::read(std::uint64_t offset, std::span<std::byte> into) {
         note_read_locked(first, last);
       }
     }
-    auto result = read_pieces(*tree, size, offset, into, sources);
-    if (result) {
-      return {};
+    auto pieces = gather_from(*tree, size, offset, length, sources);
+    if (pieces) {
+      return pieces;
     }
     // The tree that we followed may have been replaced, and its blocks used for something else.
     if (tree == phys()) {
-      return std::unexpected(within(std::move(result).error()));
+      return std::unexpected(within(std::move(pieces).error()));
     }
   }
+}
+
+Result<void> Dnode::read(std::uint64_t offset, std::span<std::byte> into) {
+  ZUSE_TRY(const std::vector<Piece> pieces, gather(offset, into.size()));
+  copy_pieces(pieces, into);
+  return {};
+}
+
+Result<std::vector<Piece>> Dnode::read_pieces(std::uint64_t offset, std::uint64_t length) {
+  ZUSE_TRY(std::vector<Piece> pieces, gather(offset, length));
+  for (Piece& piece : pieces) {
+    if (piece.changing) {
+      piece.block = std::make_shared<const Buffer>(Buffer::copy_of(piece.bytes));
+      piece.bytes = piece.block->span();
+      piece.changing = false;
+    }
+  }
+  return pieces;
 }
 
 Result<SharedBuffer> Dnode::read_ordered(std::uint64_t block, ByteOrder& order) {

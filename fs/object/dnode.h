@@ -49,6 +49,15 @@ inline constexpr std::uint64_t kToEnd = ~std::uint64_t{0};
 // group older than the newest that has touched the object, takes along into its group all that the
 // newer one has done to the object so far, so that each group on disk has an object that makes
 // sense.
+// A run of an object's bytes inside a block that `block` keeps alive.
+struct Piece {
+  SharedBuffer block;
+  std::span<const std::byte> bytes;
+  bool changing = false;  // a transaction may write to the block
+};
+// Copies what the pieces hold, one after the other. shape: into holds them all. The bytes copied.
+std::size_t copy_pieces(std::span<const Piece> pieces, std::span<std::byte> into);
+
 class Dnode : public std::enable_shared_from_this<Dnode> {
  public:
   std::uint64_t object() const noexcept;
@@ -68,6 +77,9 @@ class Dnode : public std::enable_shared_from_this<Dnode> {
   // Reads [offset, offset + into.size()); holes and what lies past the end give zeros. Reading
   // sequentially starts prefetch. errors: those of BlockStore::read, with the object named.
   Result<void> read(std::uint64_t offset, std::span<std::byte> into);
+  // As read, without copying: the bytes stay where the cache has them. Blocks that transactions are
+  // changing are copied.
+  Result<std::vector<Piece>> read_pieces(std::uint64_t offset, std::uint64_t length);
   // One block, shared; zeros for a hole. shape: block_size() bytes.
   Result<SharedBuffer> read_block(std::uint64_t block);
 
@@ -137,9 +149,12 @@ class Dnode : public std::enable_shared_from_this<Dnode> {
   Error within(Error error) const;
   std::shared_ptr<const format::DnodePhys> phys() const;
   pool::Bookmark bookmark(std::uint64_t block) const;
-  Result<void> read_pieces(const format::DnodePhys& tree, std::uint32_t block_size,
-                           std::uint64_t offset, std::span<std::byte> into,
-                           std::span<const Source> sources);
+  // What read and read_pieces give, with the blocks that are being changed as they are: the caller
+  // keeps writers away until it has copied those.
+  Result<std::vector<Piece>> gather(std::uint64_t offset, std::uint64_t length);
+  Result<std::vector<Piece>> gather_from(const format::DnodePhys& tree, std::uint32_t block_size,
+                                         std::uint64_t offset, std::uint64_t length,
+                                         std::span<const Source> sources);
   // The block's pointer on disk, and its contents (null: a hole).
   Result<SharedBuffer> read_tree(const format::DnodePhys& tree, std::uint64_t block,
                                  ByteOrder* order = nullptr);

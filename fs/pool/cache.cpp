@@ -1,5 +1,9 @@
 // The cache's lists and the rules of who is evicted. Each shard is an ARC of its own; keys are
 // spread by a hash, so shards see like traffic and the even split of the limit costs little.
+//
+// What was read ahead is apart from ARC, in a short list: whoever reads a file from end to end does
+// so once, or has the kernel's page cache for the next time. Such a block joins ARC when it is
+// asked for again after others of its kind, and otherwise leaves no ghost.
 #include "fs/pool/cache.h"
 
 #include <algorithm>
@@ -12,10 +16,13 @@
 namespace zuse::pool {
 namespace {
 
-enum Where : std::uint8_t { kRecent, kFrequent, kGhostRecent, kGhostFrequent, kLists };
+enum Where : std::uint8_t { kRecent, kFrequent, kGhostRecent, kGhostFrequent, kAhead, kLists };
 
 constexpr std::uint64_t kShardBytes = 2 * format::kMaxBlockSize;
 constexpr std::uint64_t kMaxShards = 16;
+constexpr std::uint64_t kAheadBytes = 64 * kMiB;  // of all shards; at most a quarter of the limit
+// Pieces of one block are asked for in a row: only after so many others is it another use.
+constexpr std::uint64_t kAheadDistance = 8;
 
 // The mixing step of splitmix64: every input bit reaches every output bit.
 std::uint64_t mix(std::uint64_t value) noexcept {
@@ -38,11 +45,13 @@ struct Cache::Shard {
     SharedBuffer block;  // null in the ghost lists
     std::uint64_t charge = 0;
     Where where = kRecent;
-    bool prefetched = false;
+    bool unused = false;     // read ahead, and not asked for yet
+    std::uint64_t used = 0;  // the number of its first use, in kAhead
   };
   using List = std::list<Entry>;
 
-  explicit Shard(std::uint64_t limit_bytes) : limit(limit_bytes) {}
+  Shard(std::uint64_t limit_bytes, std::uint64_t ahead_bytes)
+      : limit(limit_bytes), ahead_limit(ahead_bytes) {}
 
   void move_to_front_locked(List::iterator entry, Where to) ZUSE_REQUIRES(mutex) {
     bytes[entry->where] -= entry->charge;
@@ -63,11 +72,21 @@ struct Cache::Shard {
     move_to_front_locked(victim, from == kRecent ? kGhostRecent : kGhostFrequent);
     ++evictions;
   }
+  void evict_ahead_locked(std::vector<SharedBuffer>& dropped) ZUSE_REQUIRES(mutex) {
+    const auto victim = std::prev(lists[kAhead].end());
+    dropped.push_back(std::move(victim->block));
+    erase_locked(victim);
+    ++evictions;
+  }
   // Makes room for `incoming` bytes (the paper's REPLACE), then trims the ghosts: recent and its
   // ghosts within one limit, all four lists within two.
   void make_room_locked(std::uint64_t incoming, bool ghost_frequent_hit,
                         std::vector<SharedBuffer>& dropped) ZUSE_REQUIRES(mutex) {
-    while (bytes[kRecent] + bytes[kFrequent] + incoming > limit) {
+    while (bytes[kRecent] + bytes[kFrequent] + bytes[kAhead] + incoming > limit) {
+      if (lists[kRecent].empty() && lists[kFrequent].empty()) {
+        evict_ahead_locked(dropped);
+        continue;
+      }
       const bool recent_is_long =
           bytes[kRecent] > target || (ghost_frequent_hit && bytes[kRecent] == target);
       const bool from_recent =
@@ -86,6 +105,8 @@ struct Cache::Shard {
 
   mutable Mutex mutex{LockRank::cache};
   const std::uint64_t limit;
+  const std::uint64_t ahead_limit;                      // of `limit`
+  std::uint64_t ahead_uses ZUSE_GUARDED_BY(mutex) = 0;  // first uses of blocks that were read ahead
   std::array<List, kLists> lists ZUSE_GUARDED_BY(mutex);
   std::array<std::uint64_t, kLists> bytes ZUSE_GUARDED_BY(mutex){};
   std::unordered_map<CacheKey, List::iterator, KeyHash> index ZUSE_GUARDED_BY(mutex);
@@ -103,7 +124,8 @@ CacheKey cache_key(const format::Blkptr& blkptr) noexcept {
 Cache::Cache(std::uint64_t limit_bytes) {
   const std::uint64_t count = std::clamp<std::uint64_t>(limit_bytes / kShardBytes, 1, kMaxShards);
   for (std::uint64_t i = 0; i < count; ++i) {
-    shards_.push_back(std::make_unique<Shard>(limit_bytes / count));
+    shards_.push_back(std::make_unique<Shard>(limit_bytes / count,
+                                              std::min(limit_bytes / 4, kAheadBytes) / count));
   }
 }
 
@@ -128,12 +150,15 @@ SharedBuffer Cache::get(const CacheKey& key, bool again) {
   }
   ++shard.hits;
   const auto entry = found->second;
-  const bool first_use = std::exchange(entry->prefetched, false);
-  shard.move_to_front_locked(entry, first_use ? kRecent : kFrequent);
+  if (std::exchange(entry->unused, false)) {
+    entry->used = ++shard.ahead_uses;
+  }
+  const bool ahead = entry->where == kAhead && shard.ahead_uses - entry->used < kAheadDistance;
+  shard.move_to_front_locked(entry, ahead ? kAhead : kFrequent);
   return entry->block;
 }
 
-void Cache::put(const CacheKey& key, SharedBuffer block, bool prefetched) {
+void Cache::put(const CacheKey& key, SharedBuffer block, bool read_ahead) {
   const std::uint64_t size = charge(*block);
   Shard& shard = shard_of(key);
   std::vector<SharedBuffer> dropped;  // freed after the lock is let go
@@ -146,12 +171,13 @@ void Cache::put(const CacheKey& key, SharedBuffer block, bool prefetched) {
     }
     return;
   }
-  Where to = kRecent;
+  Where to = read_ahead ? kAhead : kRecent;
   bool ghost_frequent_hit = false;
   if (found != shard.index.end()) {
     const auto entry = found->second;
     const auto ghosts = [&](Where list) { return std::max<std::uint64_t>(shard.bytes[list], 1); };
     switch (entry->where) {
+      case kAhead:
       case kRecent:
       case kFrequent: to = entry->where; break;  // read twice at once: new contents, same place
       case kGhostRecent: {
@@ -176,8 +202,12 @@ void Cache::put(const CacheKey& key, SharedBuffer block, bool prefetched) {
     dropped.push_back(std::move(entry->block));
     shard.erase_locked(entry);
   }
+  while (to == kAhead && shard.bytes[kAhead] + size > shard.ahead_limit &&
+         !shard.lists[kAhead].empty()) {
+    shard.evict_ahead_locked(dropped);
+  }
   shard.make_room_locked(size, ghost_frequent_hit, dropped);
-  shard.lists[to].push_front({key, std::move(block), size, to, prefetched});
+  shard.lists[to].push_front({key, std::move(block), size, to, read_ahead});
   shard.bytes[to] += size;
   shard.index.emplace(key, shard.lists[to].begin());
 }
@@ -214,8 +244,11 @@ CacheStats Cache::stats() const {
     total.evictions += shard->evictions;
     total.recent_bytes += shard->bytes[kRecent];
     total.frequent_bytes += shard->bytes[kFrequent];
-    total.bytes += shard->bytes[kRecent] + shard->bytes[kFrequent];
-    total.blocks += shard->lists[kRecent].size() + shard->lists[kFrequent].size();
+    total.ahead_bytes += shard->bytes[kAhead];
+    for (const Where list : {kRecent, kFrequent, kAhead}) {
+      total.bytes += shard->bytes[list];
+      total.blocks += shard->lists[list].size();
+    }
     total.limit += shard->limit;
     total.target_recent += shard->target;
   }

@@ -36,7 +36,7 @@ CacheKey cache_key(const format::Blkptr& blkptr) noexcept;
 struct CacheStats {
   std::uint64_t hits = 0, misses = 0;
   std::uint64_t ghost_recent_hits = 0, ghost_frequent_hits = 0, evictions = 0;
-  std::uint64_t bytes = 0, recent_bytes = 0, frequent_bytes = 0, limit = 0;
+  std::uint64_t bytes = 0, recent_bytes = 0, frequent_bytes = 0, ahead_bytes = 0, limit = 0;
   std::uint64_t target_recent = 0;  // the share of `bytes` that ARC aims to give to recent blocks
   std::uint64_t blocks = 0;
 };
@@ -55,9 +55,10 @@ class Cache {
   // The block, which counts as used; null if it is not here.
   // `again`: a second look for the same reader, whose miss is counted already.
   SharedBuffer get(const CacheKey& key, bool again = false);
-  // Keeps the block, evicting others. A prefetched block is not "used" until it is asked for.
+  // Keeps the block, evicting others. One that was read ahead, before anyone asked, is evicted
+  // sooner.
   // A block larger than a shard's limit is not kept.
-  void put(const CacheKey& key, SharedBuffer block, bool prefetched = false);
+  void put(const CacheKey& key, SharedBuffer block, bool read_ahead = false);
   // Forgets a block and its ghost: its space was freed.
   void forget(const CacheKey& key);
   // Forgets every block and ghost.

@@ -182,12 +182,13 @@ class MountedFileSystem final : public FileSystem {
     return from.tree->rename(from.inode, old_name, to.inode, new_name, flags, caller);
   }
 
-  Result<std::size_t> read(Inode inode, std::uint64_t offset, std::span<std::byte> into) override {
+  Result<std::vector<object::Piece>> read(Inode inode, std::uint64_t offset,
+                                          std::uint64_t length) override {
     if (is_virtual(inode)) {
       return fail(Errc::is_directory);
     }
     ZUSE_TRY(const Place place, find(inode));
-    return place.tree->read(place.inode, offset, into);
+    return place.tree->read(place.inode, offset, length);
   }
   Result<void> write(Inode inode, std::uint64_t offset, std::span<const std::byte> from,
                      const Caller& caller) override {

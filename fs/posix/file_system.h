@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "fs/dataset/dataset.h"
+#include "fs/object/dnode.h"
 #include "vdev/base/result.h"
 
 namespace zuse::posix {
@@ -118,9 +119,10 @@ class FileSystem {
   virtual Result<void> rename(Inode old_parent, std::string_view old_name, Inode new_parent,
                               std::string_view new_name, unsigned flags, const Caller& caller) = 0;
 
-  // Bytes read: fewer than asked only at the end of the file.
-  virtual Result<std::size_t> read(Inode inode, std::uint64_t offset,
-                                   std::span<std::byte> into) = 0;
+  // The bytes [offset, offset + length), fewer only at the end of the file, where the cache has
+  // them.
+  virtual Result<std::vector<object::Piece>> read(Inode inode, std::uint64_t offset,
+                                                  std::uint64_t length) = 0;
   virtual Result<void> write(Inode inode, std::uint64_t offset, std::span<const std::byte> from,
                              const Caller& caller) = 0;
   // fallocate(2) modes: 0 (extend), KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE, ZERO_RANGE (with or without

@@ -53,7 +53,8 @@ class Tree final : public FileSystem {
   Result<void> remove_directory(Inode parent, std::string_view name, const Caller& caller) override;
   Result<void> rename(Inode old_parent, std::string_view old_name, Inode new_parent,
                       std::string_view new_name, unsigned flags, const Caller& caller) override;
-  Result<std::size_t> read(Inode inode, std::uint64_t offset, std::span<std::byte> into) override;
+  Result<std::vector<object::Piece>> read(Inode inode, std::uint64_t offset,
+                                          std::uint64_t length) override;
   Result<void> write(Inode inode, std::uint64_t offset, std::span<const std::byte> from,
                      const Caller& caller) override;
   Result<void> allocate(Inode inode, int mode, std::uint64_t offset, std::uint64_t length) override;

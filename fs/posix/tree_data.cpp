@@ -51,27 +51,27 @@ Result<void> Tree::grow_block(object::Tx& tx, Znode& znode, std::uint64_t end) {
   return znode.dnode->set_block_size(tx, static_cast<std::uint32_t>(block));
 }
 
-Result<std::size_t> Tree::read(Inode inode, std::uint64_t offset, std::span<std::byte> into) {
+Result<std::vector<object::Piece>> Tree::read(Inode inode, std::uint64_t offset,
+                                              std::uint64_t length) {
   ZUSE_TRY(const ZnodeRef znode, get_file(inode));
-  if (into.empty()) {
-    return std::size_t{0};
+  std::vector<object::Piece> pieces;
+  if (length == 0) {
+    return pieces;
   }
-  std::size_t count = 0;
   {
-    const RangeLocks::Guard range = ranges_.lock(znode->object, offset, into.size(), true);
+    const RangeLocks::Guard range = ranges_.lock(znode->object, offset, length, true);
     std::uint64_t size = 0;
     {
       const LockGuard lock(znode->mutex);
       size = znode->fields.size;
     }
     if (offset >= size) {
-      return std::size_t{0};
+      return pieces;
     }
-    count = static_cast<std::size_t>(std::min<std::uint64_t>(into.size(), size - offset));
-    ZUSE_TRY_VOID(znode->dnode->read(offset, into.first(count)));
+    ZUSE_TRY(pieces, znode->dnode->read_pieces(offset, std::min(length, size - offset)));
   }
   note_access(*znode);
-  return count;
+  return pieces;
 }
 
 Result<void> Tree::write(Inode inode, std::uint64_t offset, std::span<const std::byte> from,

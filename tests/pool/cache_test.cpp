@@ -80,13 +80,37 @@ TEST(Cache, KeepsWhatIsUsedTwiceThroughALongScan) {
   }
 }
 
-TEST(Cache, APrefetchedBlockCountsAsUsedOnlyOnceItWasAskedForTwice) {
-  Cache cache(8 * 4096);
-  cache.put(key(1), block(), true);
-  ASSERT_NE(cache.get(key(1)), nullptr);
+TEST(Cache, ABlockReadAheadIsUsedAgainOnlyAfterOthers) {
+  Cache cache(64 * 4096);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    cache.put(key(i), block(), true);
+  }
+  for (int piece = 0; piece < 32; ++piece) {
+    ASSERT_NE(cache.get(key(0)), nullptr);
+  }
   EXPECT_EQ(cache.stats().frequent_bytes, 0U);
-  ASSERT_NE(cache.get(key(1)), nullptr);
+  for (std::uint64_t i = 1; i < 10; ++i) {
+    ASSERT_NE(cache.get(key(i)), nullptr);
+  }
+  EXPECT_EQ(cache.stats().frequent_bytes, 0U);
+  ASSERT_NE(cache.get(key(0)), nullptr);
   EXPECT_EQ(cache.stats().frequent_bytes, 4096U);
+}
+
+TEST(Cache, ReadingAheadPushesOutNothingElse) {
+  Cache cache(64 * 4096);
+  for (std::uint64_t i = 0; i < 48; ++i) {
+    cache.put(key(i), block());
+  }
+  for (std::uint64_t i = 1000; i < 2000; ++i) {
+    cache.put(key(i), block(), true);
+    ASSERT_NE(cache.get(key(i)), nullptr);
+    ASSERT_LE(cache.stats().bytes, 64U * 4096);
+    ASSERT_LE(cache.stats().ahead_bytes, 16U * 4096);
+  }
+  for (std::uint64_t i = 0; i < 48; ++i) {
+    EXPECT_NE(cache.get(key(i)), nullptr) << i;
+  }
 }
 
 // ARC as its paper writes it, over lists of numbers and pages of one size.

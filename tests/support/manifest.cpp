@@ -98,16 +98,17 @@ std::string escape(std::string_view text, bool in_list = false) {
 
 Result<std::string> file_digest(posix::FileSystem& files, const posix::Attributes& attributes) {
   Digest digest;
-  std::vector<std::byte> piece(kPiece);
   const bool sparse = attributes.size > kSparseAbove;
   std::uint64_t at = sparse ? attributes.size - kPiece : 0;
   while (at < attributes.size) {
-    ZUSE_TRY(const std::size_t got, files.read(attributes.inode, at, piece));
-    if (got == 0) {
+    ZUSE_TRY(const auto pieces, files.read(attributes.inode, at, kPiece));
+    if (pieces.empty()) {
       return fail(Errc::corrupt, "the file ends early");
     }
-    digest.add(std::span(piece).first(got));
-    at += got;
+    for (const object::Piece& piece : pieces) {
+      digest.add(piece.bytes);
+      at += piece.bytes.size();
+    }
   }
   return (sparse ? "sparse-" : "") + digest.hex();
 }
@@ -223,7 +224,7 @@ Result<std::string> volume_row(dataset::Dataset& dataset, const std::string& lab
   ZUSE_TRY(const std::uint64_t size, properties.lookup("size"));
   ZUSE_TRY(const object::DnodeRef data, dataset.objset().hold(kData));
   Digest digest;
-  std::vector<std::byte> piece(kPiece);
+  std::vector<std::byte> piece;
   for (std::uint64_t at = 0; at < size; at += piece.size()) {
     piece.resize(std::min<std::uint64_t>(kPiece, size - at));
     ZUSE_TRY_VOID(data->read(at, piece));

@@ -1,11 +1,13 @@
-// Block buffers: page-aligned bytes that O_DIRECT and SIMD can use as they are. Freed buffers are
-// kept in size classes and handed out again, so that the hot paths neither allocate nor fault
-// pages.
+// Block buffers: page-aligned bytes that O_DIRECT and SIMD can use as they are. Their memory is
+// block_memory's, which keeps what is freed for the next, so that the hot paths neither allocate
+// nor fault pages.
 #pragma once
 
 #include <cstddef>
 #include <memory>
 #include <span>
+
+#include "vdev/base/block_memory.h"
 
 namespace zuse {
 
@@ -24,26 +26,22 @@ class Buffer {
   static Buffer zeroed(std::size_t size);
   static Buffer copy_of(std::span<const std::byte> bytes);
 
-  std::byte* data() noexcept { return data_; }
-  const std::byte* data() const noexcept { return data_; }
+  std::byte* data() noexcept { return memory_.data; }
+  const std::byte* data() const noexcept { return memory_.data; }
   std::size_t size() const noexcept { return size_; }
   bool empty() const noexcept { return size_ == 0; }
   // The same memory, seen as fewer bytes. shape: size <= size().
   void shrink(std::size_t size) noexcept;
 
-  std::span<std::byte> span() noexcept { return {data_, size_}; }
-  std::span<const std::byte> span() const noexcept { return {data_, size_}; }
+  std::span<std::byte> span() noexcept { return {memory_.data, size_}; }
+  std::span<const std::byte> span() const noexcept { return {memory_.data, size_}; }
 
  private:
-  std::byte* data_ = nullptr;
+  MemoryBlock memory_;
   std::size_t size_ = 0;
-  std::size_t capacity_ = 0;  // the size class that the memory belongs to
 };
 
 // A block that several readers hold at once; nobody changes it.
 using SharedBuffer = std::shared_ptr<const Buffer>;
-
-// Bytes that freed buffers hold at most for reuse.
-inline constexpr std::size_t kBufferReuseLimit = std::size_t{64} * 1024 * 1024;
 
 }  // namespace zuse
