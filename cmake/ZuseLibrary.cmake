@@ -1,3 +1,8 @@
+# What most sources include, by weight.
+set(ZUSE_COMMON_HEADERS <algorithm> <array> <atomic> <chrono> <expected> <filesystem> <fstream> <functional>
+  <map> <memory> <mutex> <optional> <random> <ranges> <span> <sstream> <string> <thread> <unordered_map> <vector>
+  <spdlog/spdlog.h>)
+
 # zuse_library(NAME SOURCES ... USES ...): a layer, libzuse_NAME with the alias zuse::NAME.
 # Without sources (headers only) it is an interface library.
 function(zuse_library name)
@@ -5,6 +10,9 @@ function(zuse_library name)
   if(arg_SOURCES)
     add_library(zuse_${name} STATIC ${arg_SOURCES})
     target_link_libraries(zuse_${name} PUBLIC zuse_options ${arg_USES} PRIVATE ${arg_PRIVATE_USES})
+    if(ZUSE_PRECOMPILE AND NOT name STREQUAL raid)
+      target_precompile_headers(zuse_${name} PRIVATE ${ZUSE_COMMON_HEADERS})
+    endif()
   else()
     add_library(zuse_${name} INTERFACE)
     target_link_libraries(zuse_${name} INTERFACE zuse_options ${arg_USES})
@@ -20,6 +28,11 @@ function(zuse_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE zuse_options ${arg_USES} zuse::test_support GTest::gmock GTest::gtest_main)
+  # What a test spends its time on is the code under test; optimising the test doubles the build.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
+  if(ZUSE_PRECOMPILE)
+    target_precompile_headers(${name} REUSE_FROM zuse_test_support)
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
     PROPERTIES LABELS "${arg_LABEL}" TIMEOUT ${arg_TIMEOUT})
 endfunction()

@@ -211,6 +211,9 @@ Result<Json> PoolService::datasets(const Json& /*args*/) {
         view["properties"]["mountpoint"]["text"] = join_root(altroot_, where);
       }
     }
+    if (entry.type == "volume") {
+      view["properties"].erase("mountpoint");  // volumes have none, though they inherit a value
+    }
     all.push_back(std::move(view));
   }
   return all;

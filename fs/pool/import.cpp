@@ -68,7 +68,7 @@ Result<std::vector<Place>> files_of(std::span<const std::string> places) {
     std::vector<std::string> found;
     for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error)) {
       if (is_candidate(it->path())) {
-        found.push_back(it->path().string());
+        found.push_back(it->path().lexically_normal().string());
       }
     }
     if (error) {
