@@ -83,7 +83,9 @@ TEST_P(RaidzTree, ReadsBackWhatWasWritten) {
 TEST_P(RaidzTree, ReadsThroughEveryPatternOfLostLeavesWithinParity) {
   const unsigned n = GetParam().children;
   Rig rig(GetParam());
-  const Block blocks[] = {any_block(), Block(0, std::size_t{16} << GetParam().ashift, rng_)};
+  // Two that do not overlap: the first lies below sector 5000 + 4 * 64.
+  const std::uint64_t beyond = std::uint64_t{8192} << GetParam().ashift;
+  const Block blocks[] = {any_block(), Block(beyond, std::size_t{16} << GetParam().ashift, rng_)};
   for (const Block& block : blocks) {
     ASSERT_TRUE(write(*rig, block));
   }
