@@ -213,41 +213,14 @@ Result<void> SaRegistry::create_registry_locked(object::Tx& tx) {
   registry_ = registry.object();
   layouts_ = layouts.object();
   publish(std::move(changed));
-  stored_txg_ = tx.txg();
   for (std::size_t i = 0; i < kRegisteredAtStart; ++i) {
     numbers_[i] = static_cast<int>(i);
   }
   return {};
 }
 
-Result<void> SaRegistry::store_again(object::Tx& tx) {
-  const LockGuard lock(write_mutex_);
-  if (tx.txg() >= stored_txg_) {
-    return {};
-  }
-  const std::shared_ptr<const SaTables> all = tables();
-  ZUSE_TRY(object::Zap registry, object::Zap::open(*objset_, registry_));
-  for (std::size_t i = 0; i < kAttrCount; ++i) {
-    if (const int known = numbers_[i]; known >= 0) {
-      ZUSE_TRY_VOID(registry.update(tx, kKnown[i].name,
-                                    registry_value(static_cast<std::size_t>(known), kKnown[i])));
-    }
-  }
-  ZUSE_TRY(object::Zap layouts, object::Zap::open(*objset_, layouts_));
-  for (std::size_t i = 2; i < all->layouts.size(); ++i) {
-    object::ZapValue value{2, {}};
-    value.integers.assign(all->layouts[i].begin(), all->layouts[i].end());
-    ZUSE_TRY_VOID(layouts.update_value(tx, std::to_string(i), value));
-  }
-  stored_txg_ = tx.txg();
-  return {};
-}
-
 Result<std::uint16_t> SaRegistry::number(object::Tx& tx, Attr attribute) {
   if (const auto known = number(attribute)) {
-    if (tx.txg() < stored_txg_) {
-      ZUSE_TRY_VOID(store_again(tx));
-    }
     return *known;
   }
   const LockGuard lock(write_mutex_);
@@ -260,7 +233,6 @@ Result<std::uint16_t> SaRegistry::number(object::Tx& tx, Attr attribute) {
   const std::size_t added = changed.attributes.size();
   ZUSE_TRY(object::Zap registry, object::Zap::open(*objset_, registry_));
   ZUSE_TRY_VOID(registry.add(tx, about.name, registry_value(added, about)));
-  stored_txg_ = std::max(stored_txg_.load(), tx.txg());
   changed.attributes.push_back({about.length, about.swap});
   publish(std::move(changed));
   numbers_[static_cast<std::size_t>(attribute)] = static_cast<int>(added);
@@ -278,9 +250,6 @@ Result<std::uint16_t> SaRegistry::layout_for(object::Tx& tx,
     return std::nullopt;
   };
   if (const auto known = find(*tables())) {
-    if (tx.txg() < stored_txg_) {
-      ZUSE_TRY_VOID(store_again(tx));
-    }
     return *known;
   }
   const LockGuard lock(write_mutex_);
@@ -297,7 +266,6 @@ Result<std::uint16_t> SaRegistry::layout_for(object::Tx& tx,
   object::ZapValue value{2, {}};
   value.integers.assign(attributes.begin(), attributes.end());
   ZUSE_TRY_VOID(layouts.add_value(tx, std::to_string(added), value));
-  stored_txg_ = std::max(stored_txg_.load(), tx.txg());
   changed.layouts.emplace_back(attributes.begin(), attributes.end());
   publish(std::move(changed));
   return static_cast<std::uint16_t>(added);

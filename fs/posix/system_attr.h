@@ -101,7 +101,6 @@ class SaRegistry {
   SaRegistry(object::Objset* objset, std::uint64_t master);
   Result<void> read();
   Result<void> create_registry_locked(object::Tx& tx) ZUSE_REQUIRES(write_mutex_);
-  Result<void> store_again(object::Tx& tx);
   void publish(SaTables tables);
 
   object::Objset* const objset_;  // null: legacy
@@ -110,9 +109,6 @@ class SaRegistry {
   Mutex write_mutex_{LockRank::file_range};
   std::uint64_t registry_ ZUSE_GUARDED_BY(write_mutex_) = 0;  // object numbers; 0: not there yet
   std::uint64_t layouts_ ZUSE_GUARDED_BY(write_mutex_) = 0;
-  // The oldest group that has all entries of registry and layouts so far. A transaction of an older
-  // one that uses them stores them again, or a crash between the two would leave it without.
-  std::atomic<std::uint64_t> stored_txg_{0};
   mutable Mutex mutex_{LockRank::leaf};
   std::shared_ptr<const SaTables> tables_ ZUSE_GUARDED_BY(mutex_);
 };

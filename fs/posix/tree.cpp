@@ -133,10 +133,9 @@ Result<void> Tree::check_writable() const {
   return read_only_ ? fail(Errc::read_only, dataset_->name() + " is read-only") : Result<void>{};
 }
 
-Result<OrderedTx> Tree::begin(std::uint64_t bytes, bool frees,
-                              std::initializer_list<TxOrder*> orders) {
+Result<object::Tx> Tree::begin(std::uint64_t bytes, bool frees) {
   ZUSE_TRY_VOID(check_writable());
-  return gate_.enter([&] { return dataset_->begin(bytes, frees); }, orders);
+  return dataset_->begin(bytes, frees);
 }
 
 Result<ZnodeRef> Tree::get_directory(Inode inode) {
@@ -239,7 +238,7 @@ Result<Attributes> Tree::set_attributes(Inode inode, const AttributeChange& chan
     }
     ZUSE_TRY_VOID(truncate(*znode, *change.size));
   }
-  ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, change.size.has_value(), {&znode->order}));
+  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, change.size.has_value()));
   const LockGuard lock(znode->mutex);
   ZnodeFields& fields = znode->fields;
   std::uint64_t mode = change.mode ? (fields.mode & S_IFMT) | (*change.mode & 07777U) : fields.mode;
@@ -285,7 +284,7 @@ void Tree::note_access(Znode& znode) {
       return;
     }
   }
-  auto tx = begin(kMetadataBytes, false, {&znode.order});
+  auto tx = begin(kMetadataBytes);
   if (!tx) {
     return;
   }

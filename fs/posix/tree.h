@@ -8,7 +8,9 @@
 //
 // Order of locks: the rename lock, names of directories by number, a byte range, then the
 // transaction, then one znode's mutex for a moment. Nobody waits for names or ranges inside a
-// transaction: the transaction group could then not sync while others wait for it to.
+// transaction: the transaction group could then not sync while others wait for it to. Transactions
+// of two groups never run at the same time (fs/pool/txg.h), so attributes, which are written whole,
+// go up in the order of the groups.
 #pragma once
 
 #include <functional>
@@ -19,7 +21,6 @@
 #include "fs/posix/directory.h"
 #include "fs/posix/file_system.h"
 #include "fs/posix/range_lock.h"
-#include "fs/posix/tx_order.h"
 #include "fs/posix/xattr.h"
 #include "fs/posix/znode.h"
 
@@ -83,8 +84,7 @@ class Tree final : public FileSystem {
   static constexpr std::uint64_t kMetadataBytes = 64 * 1024;
 
   Time now() const { return clock_(); }
-  // A transaction on the given objects (see tx_order.h); null ones are left out.
-  Result<OrderedTx> begin(std::uint64_t bytes, bool frees, std::initializer_list<TxOrder*> orders);
+  Result<object::Tx> begin(std::uint64_t bytes, bool frees = false);
   Result<void> check_writable() const;
   Result<ZnodeRef> get(Inode inode) { return znodes_->get(inode); }
   Result<ZnodeRef> get_directory(Inode inode);
@@ -146,8 +146,6 @@ class Tree final : public FileSystem {
   NameRules rules_;
   std::uint64_t root_ = 0;
   std::optional<object::Zap> unlinked_set_;
-  TxOrder unlinked_order_;
-  TxGate gate_;
   std::unique_ptr<SaRegistry> registry_;
   std::unique_ptr<ZnodeTable> znodes_;
   RangeLocks ranges_;

@@ -106,7 +106,7 @@ Result<void> Tree::write(Inode inode, std::uint64_t offset, std::span<const std:
   while (at < end) {
     // Steps end at multiples of the step, so that whole records are written whole.
     const std::uint64_t step_end = std::min(end, round_down(at, kWriteStep) + kWriteStep);
-    ZUSE_TRY(OrderedTx tx, begin(step_end - at + kMetadataBytes, false, {&znode->order}));
+    ZUSE_TRY(object::Tx tx, begin(step_end - at + kMetadataBytes));
     if (grow) {
       ZUSE_TRY_VOID(grow_block(tx, *znode, end));
       grow = false;
@@ -153,8 +153,8 @@ Result<void> Tree::truncate(Znode& znode, std::uint64_t size) {
     return znode.save_locked(*registry_, tx);
   };
   if (size >= current) {
-    ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes + (size > current ? znode.dnode->block_size() : 0),
-                                 false, {&znode.order}));
+    ZUSE_TRY(object::Tx tx,
+             begin(kMetadataBytes + (size > current ? znode.dnode->block_size() : 0)));
     if (must_grow_block(znode, current, size)) {
       ZUSE_TRY_VOID(grow_block(tx, znode, size));
     }
@@ -166,7 +166,7 @@ Result<void> Tree::truncate(Znode& znode, std::uint64_t size) {
   std::uint64_t at = std::min(current, std::max(blocks_end, size));
   do {
     at = at - size > step ? at - step : size;
-    ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes + znode.dnode->block_size(), true, {&znode.order}));
+    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes + znode.dnode->block_size(), true));
     ZUSE_TRY_VOID(znode.dnode->free_range(tx, at, object::kToEnd));
     ZUSE_TRY_VOID(save_size(tx, at));
   } while (at > size);
@@ -221,16 +221,14 @@ Result<void> Tree::allocate(Inode inode, int mode, std::uint64_t offset, std::ui
     const std::uint64_t step = kFreeBlocks * znode->dnode->block_size();
     for (std::uint64_t at = offset; at < stop;) {
       const std::uint64_t step_end = stop - at > step ? at + step : stop;
-      ZUSE_TRY(OrderedTx tx,
-               begin(kMetadataBytes + 2 * znode->dnode->block_size(), punch, {&znode->order}));
+      ZUSE_TRY(object::Tx tx, begin(kMetadataBytes + 2 * znode->dnode->block_size(), punch));
       ZUSE_TRY_VOID(znode->dnode->free_range(tx, at, step_end - at));
       ZUSE_TRY_VOID(save(tx, size));
       at = step_end;
     }
   }
   if (!keep_size && end > size) {
-    ZUSE_TRY(OrderedTx tx,
-             begin(kMetadataBytes + znode->dnode->block_size(), false, {&znode->order}));
+    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes + znode->dnode->block_size()));
     if (must_grow_block(*znode, size, end)) {
       ZUSE_TRY_VOID(grow_block(tx, *znode, end));
     }

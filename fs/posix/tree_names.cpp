@@ -141,7 +141,7 @@ Result<Attributes> Tree::make(Inode parent, std::string_view name, const NewNode
     return fail(Errc::exists);
   }
   const bool is_directory = S_ISDIR(made.mode);
-  ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, false, {&directory->order}));
+  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes));
   ZUSE_TRY(const ZnodeRef znode,
            allocate_znode(tx, *directory, made, caller.uid, gid, is_directory ? 2 : 1));
   if (auto added = zap.add(tx, name, encode_entry(znode->object, made.mode)); !added) {
@@ -205,7 +205,7 @@ Result<Attributes> Tree::make_temporary(Inode parent, std::uint32_t mode, const 
     }
     gid = (directory->fields.mode & S_ISGID) != 0 ? directory->fields.gid : gid;
   }
-  ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, false, {&unlinked_order_}));
+  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes));
   ZUSE_TRY(const ZnodeRef znode, allocate_znode(tx, *directory, node, caller.uid, gid, 0));
   if (auto added = unlinked_set_->add(tx, object::Zap::hex_key(znode->object), znode->object);
       !added) {
@@ -256,8 +256,7 @@ Result<Attributes> Tree::link(Inode inode, Inode parent, std::string_view name) 
   if (taken) {
     return fail(Errc::exists);
   }
-  ZUSE_TRY(OrderedTx tx,
-           begin(kMetadataBytes, false, {&directory->order, &znode->order, &unlinked_order_}));
+  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes));
   const Time when = now();
   {
     const LockGuard lock(znode->mutex);
@@ -297,8 +296,7 @@ Result<void> Tree::unlink(Inode parent, std::string_view name, const Caller& /*c
       return fail(Errc::is_directory);
     }
     ZUSE_TRY_VOID(check_removable(*directory, *znode));
-    ZUSE_TRY(OrderedTx tx,
-             begin(kMetadataBytes, true, {&directory->order, &znode->order, &unlinked_order_}));
+    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
     object::Zap zap(directory->dnode);
     ZUSE_TRY_VOID(zap.remove(tx, name));
     const Time when = now();
@@ -340,8 +338,7 @@ Result<void> Tree::remove_directory(Inode parent, std::string_view name, const C
         return fail(Errc::not_empty);
       }
       ZUSE_TRY_VOID(check_removable(*directory, *znode));
-      ZUSE_TRY(OrderedTx tx,
-               begin(kMetadataBytes, true, {&directory->order, &znode->order, &unlinked_order_}));
+      ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
       object::Zap zap(directory->dnode);
       ZUSE_TRY_VOID(zap.remove(tx, name));
       const Time when = now();

@@ -163,9 +163,7 @@ Result<void> Tree::rename(Inode old_parent, std::string_view old_name, Inode new
       }
     }
 
-    ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, false,
-                                 {&from->order, &to->order, &source->order,
-                                  target == nullptr ? nullptr : &target->order, &unlinked_order_}));
+    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes));
     const Time when = now();
     object::Zap from_zap(from->dnode);
     object::Zap to_zap(to->dnode);

@@ -51,7 +51,7 @@ Result<void> Tree::free_data(Znode& znode) {
   std::uint64_t end = (znode.dnode->max_block() + 1) * block;
   while (end > step) {
     end -= step;
-    ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, true, {&znode.order}));
+    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
     ZUSE_TRY_VOID(znode.dnode->free_range(tx, end, object::kToEnd));
   }
   return {};
@@ -79,9 +79,7 @@ Result<void> Tree::reap(Znode& znode) {
     }
   }
   {
-    ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, true,
-                                 {&znode.order, &unlinked_order_,
-                                  xattr_directory == nullptr ? nullptr : &xattr_directory->order}));
+    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
     if (xattr_directory != nullptr) {
       ZUSE_TRY_VOID(drop_link(tx, *xattr_directory, ~std::uint64_t{0}, now()));
     }
@@ -104,7 +102,7 @@ Result<void> Tree::purge_xattr_directory(Znode& directory) {
     if (page.empty()) {
       return {};
     }
-    ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, true, {&directory.order}));
+    ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
     for (const object::ZapEntry& entry : page) {
       if (!entry.value.integers.empty()) {
         const std::uint64_t file = decode_entry(entry.value.integers[0]).object;
@@ -134,7 +132,7 @@ Result<void> Tree::drain_unlinked() {
       auto znode = get(object);
       // One that still has names is in use, whatever the set says.
       if ((!znode && znode.error().code() == Errc::stale) || (znode && !(*znode)->unlinked)) {
-        ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes, true, {&unlinked_order_}));
+        ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
         ZUSE_TRY_VOID(ignore_missing(unlinked_set_->remove(tx, entry.name)));
         continue;
       }

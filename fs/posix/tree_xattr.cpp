@@ -212,8 +212,7 @@ Result<void> Tree::set_xattr(Inode inode, const std::string& name, std::span<con
     const std::size_t others = znode->attribute_bytes_locked() - (old ? old->size() : 0);
     fits = packed <= kXattrSaListMax && others + packed + kReserve <= kSaTotalMax;
   }
-  ZUSE_TRY(OrderedTx tx,
-           begin(kMetadataBytes + 2 * kXattrSaListMax + value.size(), false, {&znode->order}));
+  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes + 2 * kXattrSaListMax + value.size()));
   if (fits) {
     xattrs.set(name, value);
     ZUSE_TRY_VOID(put_sa_xattrs(tx, *znode, xattrs));
@@ -260,7 +259,7 @@ Result<void> Tree::remove_xattr(Inode inode, const std::string& name) {
   if (!in_list && !file) {
     return fail(Errc::no_data);
   }
-  ZUSE_TRY(OrderedTx tx, begin(kMetadataBytes + 2 * kXattrSaListMax, true, {&znode->order}));
+  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes + 2 * kXattrSaListMax, true));
   if (in_list) {
     ZUSE_TRY_VOID(put_sa_xattrs(tx, *znode, xattrs));
   }

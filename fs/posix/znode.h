@@ -19,7 +19,6 @@
 #include "fs/object/dnode.h"
 #include "fs/posix/file_system.h"
 #include "fs/posix/system_attr.h"
-#include "fs/posix/tx_order.h"
 #include "vdev/base/sync.h"
 
 namespace zuse::posix {
@@ -71,7 +70,6 @@ class Znode {
   ZnodeFields fields ZUSE_GUARDED_BY(mutex);
   // Its last name is gone (or was never made): it is in the unlinked set.
   std::atomic<bool> unlinked{false};
-  TxOrder order;
   std::atomic<bool> temporary{false};  // made without a name; link() may give it one
 
   // The file type never changes, so it may be asked without the lock.
