@@ -62,8 +62,8 @@ void start_connection(void* data, fuse_conn_info* connection) {
   // Nobody else changes files, so cached pages need no second look.
   set(*connection, FUSE_CAP_AUTO_INVAL_DATA, false);
   set(*connection, FUSE_CAP_EXPLICIT_INVAL_DATA, true);
-  // The kernel truncates by setattr (open is not asked for at all), clears set-uid bits itself, and
-  // keeps flock and fcntl locks itself.
+  // The kernel truncates by setattr (open is not asked for at all), and keeps flock and fcntl locks
+  // itself. Set-id bits it clears itself where it knows no better way (set_id_bits.h).
   set(*connection, FUSE_CAP_ATOMIC_O_TRUNC, false);
   set(*connection, FUSE_CAP_HANDLE_KILLPRIV, false);
   set(*connection, FUSE_CAP_FLOCK_LOCKS, false);
@@ -147,7 +147,12 @@ fuse_entry_param to_entry(const Served& state, const posix::Attributes& attribut
 
 posix::Caller caller_of(fuse_req_t request) {
   const fuse_ctx* const context = fuse_req_ctx(request);
-  return {context->uid, context->gid, served(request).posix_acl ? context->umask : 0};
+  const Served& state = served(request);
+  return {.uid = context->uid,
+          .gid = context->gid,
+          .umask = state.posix_acl ? context->umask : 0,
+          .clears_set_id =
+              request_marks.clears_set_id && state.promised.load(std::memory_order_relaxed)};
 }
 
 fuse_lowlevel_ops operations() {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "fs/fuse/set_id_bits.h"
 #include "fs/posix/file_system.h"
 
 namespace zuse::fuse {
@@ -19,7 +20,9 @@ struct Served {
   const posix::Inode root;  // the kernel calls it FUSE_ROOT_ID
   const bool posix_acl;
   const bool writeback;
+  fuse_session* session = nullptr;                // set before the first request
   std::atomic<bool> opens_itself{false};          // the kernel need not be asked to open files
+  std::atomic<bool> promised{false};              // set-id bits are ours to clear: set_id_bits.h
   std::atomic<std::uint64_t> failures_silent{0};  // EIO answers not logged since the last line
   std::atomic<std::int64_t> failure_logged{0};    // seconds; when that line was
 
@@ -30,6 +33,9 @@ struct Served {
     return number == root ? FUSE_ROOT_ID : fuse_ino_t{number};
   }
 };
+
+// Of the request that this thread is working on.
+inline thread_local RequestMarks request_marks;
 
 inline Served& served(fuse_req_t request) {
   return *static_cast<Served*>(fuse_req_userdata(request));

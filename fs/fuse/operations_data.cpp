@@ -63,15 +63,32 @@ void read(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset,
   fuse_reply_iov(request, parts.data(), static_cast<int>(count));
 }
 
+// The kernel keeps modes for as long as it likes: that one changed with a write it must be told.
+bool loses_set_id(const Served& state, fuse_ino_t node, const posix::Caller& caller) {
+  if (!caller.clears_set_id) {
+    return false;
+  }
+  const auto attributes = state.file_system.attributes(state.inode(node));
+  return attributes && (attributes->mode & (S_ISUID | S_ISGID)) != 0;
+}
+
+void forget_attributes(const Served& state, fuse_ino_t node) {
+  constexpr off_t kAttributesOnly = -1;
+  fuse_lowlevel_notify_inval_inode(state.session, node, kAttributesOnly, 0);
+}
+
 void write(fuse_req_t request, fuse_ino_t node, const char* bytes, std::size_t size, off_t offset,
-           fuse_file_info* file) {
+           fuse_file_info* /*file*/) {
   Served& state = served(request);
-  // Pages written back later come from the kernel itself: whoever wrote them has been judged then.
-  const posix::Caller caller = file->writepage != 0 ? posix::Caller{} : caller_of(request);
+  const posix::Caller caller = caller_of(request);
+  const bool loses = loses_set_id(state, node, caller);
   const auto done = state.file_system.write(state.inode(node), static_cast<std::uint64_t>(offset),
                                             std::as_bytes(std::span(bytes, size)), caller);
   if (!done) {
     return reply_error(request, "write", node, done.error());
+  }
+  if (loses) {
+    forget_attributes(state, node);
   }
   fuse_reply_write(request, size);
 }
@@ -87,11 +104,16 @@ void fsync(fuse_req_t request, fuse_ino_t node, int /*data_only*/, fuse_file_inf
 void fallocate(fuse_req_t request, fuse_ino_t node, int mode, off_t offset, off_t length,
                fuse_file_info* /*file*/) {
   Served& state = served(request);
+  const posix::Caller caller = caller_of(request);
+  const bool loses = loses_set_id(state, node, caller);
   if (const auto done =
           state.file_system.allocate(state.inode(node), mode, static_cast<std::uint64_t>(offset),
-                                     static_cast<std::uint64_t>(length));
+                                     static_cast<std::uint64_t>(length), caller);
       !done) {
     return reply_error(request, "fallocate", node, done.error());
+  }
+  if (loses) {
+    forget_attributes(state, node);
   }
   fuse_reply_err(request, 0);
 }

@@ -84,6 +84,18 @@ void prepare_process() {
   });
 }
 
+ssize_t read_request(int fd, void* buffer, std::size_t size, void* /*data*/) {
+  return ::read(fd, buffer, size);
+}
+
+ssize_t write_reply(int fd, iovec* parts, int count, void* data) {
+  if (request_marks.offers_promise &&
+      add_promise({parts, static_cast<std::size_t>(std::max(count, 0))})) {
+    static_cast<Served*>(data)->promised.store(true);
+  }
+  return ::writev(fd, parts, count);
+}
+
 std::string escaped(const std::string& text) {
   std::string result;
   for (const char c : text) {
@@ -96,9 +108,10 @@ std::string escaped(const std::string& text) {
 }
 
 std::string mount_options(const MountSettings& settings) {
-  std::string options =
-      "fsname=" + escaped(settings.source) +
-      ",subtype=zuse,default_permissions,max_read=" + std::to_string(kRequestSizeMax);
+  // No subtype: with one the type in /proc/mounts would be "fuse.zuse", which test suites and older
+  // tools do not take for FUSE.
+  std::string options = "fsname=" + escaped(settings.source) +
+                        ",default_permissions,max_read=" + std::to_string(kRequestSizeMax);
   const auto add = [&](bool wanted, const char* option) {
     if (wanted) {
       options += ',';
@@ -140,6 +153,7 @@ struct Mount::Impl {
 
   void work(Worker& self);
   Result<void> open_session();
+  Result<void> write_back() const;
   void widen_read_ahead() const;
   bool wait_for_end(std::chrono::milliseconds limit);
   void wake_readers();
@@ -162,7 +176,10 @@ void Mount::Impl::work(Worker& self) {
       fuse_session_exit(session);
       break;
     }
+    request_marks =
+        marks_of({static_cast<const std::byte*>(buffer.mem), static_cast<std::size_t>(got)});
     fuse_session_process_buf(session, &buffer);
+    request_marks = {};
   }
   std::free(buffer.mem);
   self.gone.store(true);
@@ -224,6 +241,24 @@ void Mount::Impl::finish() {
   });
 }
 
+// Has the kernel hand over what it holds.
+Result<void> Mount::Impl::write_back() const {
+  const int fd = ::open(mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) {
+    return {};
+  }
+  const int number = ::syncfs(fd) == 0 ? 0 : errno;
+  ::close(fd);
+  // A full pool was reported to whoever wrote, at fsync or close; anything else is news.
+  if (number == ENOSPC) {
+    log().warn("unwritten_no_space source={}", settings.source);
+  } else if (number != 0) {
+    return std::unexpected(
+        system_error(number, "writing back what was last written to " + settings.source));
+  }
+  return {};
+}
+
 Result<void> Mount::Impl::open_session() {
   std::string program = "zuse", flag = "-o", options = mount_options(settings);
   std::array<char*, 3> arguments{program.data(), flag.data(), options.data()};
@@ -236,6 +271,13 @@ Result<void> Mount::Impl::open_session() {
   if (session != nullptr) {
     errno = 0;
     result = fuse_session_mount(session, mount_point.c_str());
+    if (result == 0) {
+      served->session = session;
+      fuse_custom_io io{};
+      io.read = read_request;
+      io.writev = write_reply;
+      result = fuse_session_custom_io(session, &io, fuse_session_fd(session));
+    }
   }
   const int number = errno;
   libfuse_words = nullptr;
@@ -244,6 +286,7 @@ Result<void> Mount::Impl::open_session() {
     return {};
   }
   if (session != nullptr) {
+    fuse_session_unmount(session);
     fuse_session_destroy(session);
     session = nullptr;
   }
@@ -344,19 +387,7 @@ Result<void> Mount::stop(StopMode mode) {
     const bool ours =
         there && there->major == impl.device.major && there->minor == impl.device.minor;
     if (ours) {
-      const int fd = ::open(impl.mount_point.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-      if (fd >= 0) {
-        if (::syncfs(fd) != 0) {
-          // A full pool was reported to whoever wrote, at fsync or close; anything else is news.
-          if (errno == ENOSPC) {
-            log().warn("unwritten_no_space source={}", impl.settings.source);
-          } else {
-            written = std::unexpected(system_error(
-                errno, "writing back what was last written to " + impl.settings.source));
-          }
-        }
-        ::close(fd);
-      }
+      written = impl.write_back();
       if (auto unmounted = unmount(impl.mount_point, mode == StopMode::detach); !unmounted) {
         if (mode == StopMode::if_unused) {
           return unmounted;
@@ -368,6 +399,8 @@ Result<void> Mount::stop(StopMode mode) {
       return fail(Errc::busy, "something else is mounted over '" + impl.mount_point + "'");
     }
     if (!impl.wait_for_end(kGrace)) {
+      // Detached, with files open still: what was written to them since is fetched now.
+      invalidate_all();
       fuse_session_exit(impl.session);
       do {
         impl.wake_readers();

@@ -198,13 +198,13 @@ class MountedFileSystem final : public FileSystem {
     ZUSE_TRY(const Place place, find(inode));
     return place.tree->write(place.inode, offset, from, caller);
   }
-  Result<void> allocate(Inode inode, int mode, std::uint64_t offset,
-                        std::uint64_t length) override {
+  Result<void> allocate(Inode inode, int mode, std::uint64_t offset, std::uint64_t length,
+                        const Caller& caller) override {
     if (is_virtual(inode)) {
       return fail(Errc::is_directory);
     }
     ZUSE_TRY(const Place place, find(inode));
-    return place.tree->allocate(place.inode, mode, offset, length);
+    return place.tree->allocate(place.inode, mode, offset, length, caller);
   }
   Result<std::uint64_t> seek_data(Inode inode, std::uint64_t offset) override {
     if (is_virtual(inode)) {

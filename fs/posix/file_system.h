@@ -52,6 +52,9 @@ struct AttributeChange {
 struct Caller {
   std::uint32_t uid = 0, gid = 0;
   std::uint32_t umask = 0;
+  // A regular file that it writes to, cuts or gives away loses set-user-id, and set-group-id where
+  // the group may execute it.
+  bool clears_set_id = false;
 };
 
 struct DirectoryEntry {
@@ -127,8 +130,8 @@ class FileSystem {
                              const Caller& caller) = 0;
   // fallocate(2) modes: 0 (extend), KEEP_SIZE, PUNCH_HOLE|KEEP_SIZE, ZERO_RANGE (with or without
   // KEEP_SIZE).
-  virtual Result<void> allocate(Inode inode, int mode, std::uint64_t offset,
-                                std::uint64_t length) = 0;
+  virtual Result<void> allocate(Inode inode, int mode, std::uint64_t offset, std::uint64_t length,
+                                const Caller& caller) = 0;
   virtual Result<std::uint64_t> seek_data(Inode inode, std::uint64_t offset) = 0;
   virtual Result<std::uint64_t> seek_hole(Inode inode, std::uint64_t offset) = 0;
   virtual Result<void> fsync(Inode inode) = 0;  // durable on return, names included

@@ -244,7 +244,7 @@ Result<Attributes> Tree::set_attributes(Inode inode, const AttributeChange& chan
   std::uint64_t mode = change.mode ? (fields.mode & S_IFMT) | (*change.mode & 07777U) : fields.mode;
   const bool new_owner = (change.uid && *change.uid != shown_id(fields.uid)) ||
                          (change.gid && *change.gid != shown_id(fields.gid));
-  if ((change.uid || change.gid) && caller.uid != 0 && !znode->is_directory() && !change.mode) {
+  if ((change.uid || change.gid || change.size) && caller.clears_set_id && !change.mode) {
     mode = without_set_id(mode);
   }
   if (new_owner) {

@@ -58,7 +58,8 @@ class Tree final : public FileSystem {
                                           std::uint64_t length) override;
   Result<void> write(Inode inode, std::uint64_t offset, std::span<const std::byte> from,
                      const Caller& caller) override;
-  Result<void> allocate(Inode inode, int mode, std::uint64_t offset, std::uint64_t length) override;
+  Result<void> allocate(Inode inode, int mode, std::uint64_t offset, std::uint64_t length,
+                        const Caller& caller) override;
   Result<std::uint64_t> seek_data(Inode inode, std::uint64_t offset) override;
   Result<std::uint64_t> seek_hole(Inode inode, std::uint64_t offset) override;
   Result<void> fsync(Inode inode) override;
@@ -111,6 +112,10 @@ class Tree final : public FileSystem {
   // tree_rename.cpp
   Result<bool> is_below(std::uint64_t directory, std::uint64_t ancestor);
   // tree_data.cpp
+  // Set-id bits go where `caller` may not keep them. The second form leaves saving to who calls it.
+  Result<void> clear_set_id(Znode& znode, const Caller& caller);
+  Result<void> clear_set_id_locked(object::Tx& tx, Znode& znode, const Caller& caller)
+      ZUSE_REQUIRES(znode.mutex);
   Result<void> truncate(Znode& znode, std::uint64_t size);
   Result<void> grow_block(object::Tx& tx, Znode& znode, std::uint64_t end);
   bool must_grow_block(const Znode& znode, std::uint64_t size, std::uint64_t end) const;

@@ -74,6 +74,30 @@ Result<std::vector<object::Piece>> Tree::read(Inode inode, std::uint64_t offset,
   return pieces;
 }
 
+Result<void> Tree::clear_set_id_locked(object::Tx& tx, Znode& znode, const Caller& caller) {
+  const std::uint64_t mode = without_set_id(znode.fields.mode);
+  if (!caller.clears_set_id || mode == znode.fields.mode) {
+    return {};
+  }
+  znode.fields.mode = mode;
+  return znode.put_acl_locked(*registry_, tx);
+}
+
+Result<void> Tree::clear_set_id(Znode& znode, const Caller& caller) {
+  {
+    const LockGuard lock(znode.mutex);
+    if (!caller.clears_set_id || without_set_id(znode.fields.mode) == znode.fields.mode) {
+      return {};
+    }
+  }
+  ZUSE_TRY(object::Tx tx, begin(kMetadataBytes, true));
+  const Time when = now();
+  const LockGuard lock(znode.mutex);
+  ZUSE_TRY_VOID(clear_set_id_locked(tx, znode, caller));
+  znode.fields.ctime = when;
+  return znode.save_locked(*registry_, tx);
+}
+
 Result<void> Tree::write(Inode inode, std::uint64_t offset, std::span<const std::byte> from,
                          const Caller& caller) {
   ZUSE_TRY_VOID(check_writable());
@@ -120,10 +144,7 @@ Result<void> Tree::write(Inode inode, std::uint64_t offset, std::span<const std:
     fields.size = std::max(fields.size, step_end);
     fields.mtime = fields.ctime = when;
     fields.flags |= kFlagArchive;
-    if (caller.uid != 0 && without_set_id(fields.mode) != fields.mode) {
-      fields.mode = without_set_id(fields.mode);
-      ZUSE_TRY_VOID(znode->put_acl_locked(*registry_, tx));
-    }
+    ZUSE_TRY_VOID(clear_set_id_locked(tx, *znode, caller));
     ZUSE_TRY_VOID(znode->save_locked(*registry_, tx));
     at = step_end;
   }
@@ -173,7 +194,8 @@ Result<void> Tree::truncate(Znode& znode, std::uint64_t size) {
   return {};
 }
 
-Result<void> Tree::allocate(Inode inode, int mode, std::uint64_t offset, std::uint64_t length) {
+Result<void> Tree::allocate(Inode inode, int mode, std::uint64_t offset, std::uint64_t length,
+                            const Caller& caller) {
   ZUSE_TRY_VOID(check_writable());
   ZUSE_TRY(const ZnodeRef znode, get_file(inode));
   constexpr int kKnown = FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE;
@@ -197,7 +219,7 @@ Result<void> Tree::allocate(Inode inode, int mode, std::uint64_t offset, std::ui
       return fail(Errc::no_space, "not enough room for the range");
     }
     if (keep_size) {
-      return {};
+      return clear_set_id(*znode, caller);
     }
   }
   const RangeLocks::Guard range = ranges_.lock(znode->object, 0, RangeLocks::kWholeFile, false);
@@ -232,9 +254,9 @@ Result<void> Tree::allocate(Inode inode, int mode, std::uint64_t offset, std::ui
     if (must_grow_block(*znode, size, end)) {
       ZUSE_TRY_VOID(grow_block(tx, *znode, end));
     }
-    return save(tx, end);
+    ZUSE_TRY_VOID(save(tx, end));
   }
-  return {};
+  return clear_set_id(*znode, caller);
 }
 
 Result<std::uint64_t> Tree::seek_data(Inode inode, std::uint64_t offset) {

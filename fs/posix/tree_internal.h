@@ -26,8 +26,9 @@ constexpr std::uint64_t encode_device(std::uint32_t major, std::uint32_t minor) 
   return (std::uint64_t{major} << 32U) | minor;
 }
 
-// The mode once somebody other than root has changed the file: set-user-id goes, and set-group-id
-// where it means that (with group execution; without, it once meant mandatory locking).
+// The mode once somebody who may not keep set-id bits has changed the file: set-user-id goes, and
+// set-group-id where it means that (with group execution; without, it once meant mandatory
+// locking).
 constexpr std::uint64_t without_set_id(std::uint64_t mode) noexcept {
   if (!S_ISREG(mode)) {
     return mode;

@@ -106,11 +106,11 @@ TEST_F(Data, LimitsAreRefused) {
   posix::AttributeChange change;
   change.size = std::uint64_t{1} << 63U;
   EXPECT_FAILS(fs->set_attributes(f, change, kRoot), too_large);
-  EXPECT_FAILS(fs->allocate(f, 0, INT64_MAX, 1), too_large);
-  EXPECT_FAILS(fs->allocate(f, 0, 0, 0), invalid);
-  EXPECT_FAILS(fs->allocate(f, FALLOC_FL_COLLAPSE_RANGE, 0, 4096), unsupported);
-  EXPECT_FAILS(fs->allocate(f, FALLOC_FL_PUNCH_HOLE, 0, 4096), unsupported);
-  EXPECT_FAILS(fs->allocate(f, 0, 0, std::uint64_t{1} << 41U), no_space);
+  EXPECT_FAILS(fs->allocate(f, 0, INT64_MAX, 1, kRoot), too_large);
+  EXPECT_FAILS(fs->allocate(f, 0, 0, 0, kRoot), invalid);
+  EXPECT_FAILS(fs->allocate(f, FALLOC_FL_COLLAPSE_RANGE, 0, 4096, kRoot), unsupported);
+  EXPECT_FAILS(fs->allocate(f, FALLOC_FL_PUNCH_HOLE, 0, 4096, kRoot), unsupported);
+  EXPECT_FAILS(fs->allocate(f, 0, 0, std::uint64_t{1} << 41U, kRoot), no_space);
   const Inode d = directory(root, "d").inode;
   EXPECT_FAILS(fs->read(d, 0, 10), is_directory);
   EXPECT_FAILS(fs->write(d, 0, bytes_of("x"), kRoot), is_directory);
@@ -123,25 +123,25 @@ TEST_F(Data, LimitsAreRefused) {
 TEST_F(Data, FallocateExtendsPunchesAndZeroes) {
   const Inode f = file(root, "f").inode;
   put(f, 0, std::string(400000, 'x'));
-  EXPECT_OK(fs->allocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1000, 300000));
+  EXPECT_OK(fs->allocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 1000, 300000, kRoot));
   std::string expected(400000, 'x');
   std::fill(expected.begin() + 1000, expected.begin() + 301000, '\0');
   EXPECT_EQ(get(f), expected);
   EXPECT_EQ(must(fs->seek_hole(f, 0)), 131072U) << "whole blocks become holes";
-  EXPECT_OK(fs->allocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 399999, 1000));
+  EXPECT_OK(fs->allocate(f, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 399999, 1000, kRoot));
   expected[399999] = '\0';
   EXPECT_EQ(get(f), expected);
-  EXPECT_OK(fs->allocate(f, FALLOC_FL_ZERO_RANGE, 390000, 20000));
+  EXPECT_OK(fs->allocate(f, FALLOC_FL_ZERO_RANGE, 390000, 20000, kRoot));
   expected.resize(410000);
   std::fill(expected.begin() + 390000, expected.end(), '\0');
   EXPECT_EQ(get(f), expected);
-  EXPECT_OK(fs->allocate(f, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 0, 1000000));
+  EXPECT_OK(fs->allocate(f, FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE, 0, 1000000, kRoot));
   EXPECT_EQ(get(f), std::string(410000, '\0'));
-  EXPECT_OK(fs->allocate(f, FALLOC_FL_KEEP_SIZE, 0, 1000000));
+  EXPECT_OK(fs->allocate(f, FALLOC_FL_KEEP_SIZE, 0, 1000000, kRoot));
   EXPECT_EQ(size(f), 410000U);
-  EXPECT_OK(fs->allocate(f, 0, 0, 500000));
+  EXPECT_OK(fs->allocate(f, 0, 0, 500000, kRoot));
   EXPECT_EQ(size(f), 500000U);
-  EXPECT_OK(fs->allocate(f, 0, 0, 100));
+  EXPECT_OK(fs->allocate(f, 0, 0, 100, kRoot));
   EXPECT_EQ(size(f), 500000U);
 }
 

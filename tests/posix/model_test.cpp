@@ -288,7 +288,7 @@ class Model : public MountedTest {
     const bool zero = pick(2) == 0, keep = !zero || pick(2) == 0;
     const int mode =
         (zero ? FALLOC_FL_ZERO_RANGE : FALLOC_FL_PUNCH_HOLE) | (keep ? FALLOC_FL_KEEP_SIZE : 0);
-    ASSERT_OK(fs->allocate(node->inode, mode, offset, length));
+    ASSERT_OK(fs->allocate(node->inode, mode, offset, length, kRoot));
     if (!keep) {
       node->data.resize(std::max(size, offset + length));
     }

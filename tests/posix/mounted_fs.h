@@ -15,7 +15,7 @@
 namespace zuse::test {
 
 inline constexpr posix::Caller kRoot{0, 0, 0};
-inline constexpr posix::Caller kUser{1000, 1000, 0};
+inline constexpr posix::Caller kUser{1000, 1000, 0, true};
 
 inline std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));

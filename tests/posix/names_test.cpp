@@ -1,6 +1,7 @@
 // Names: creating, linking, renaming, removing, listing; what each does to attributes and what each
 // refuses.
 #include <gtest/gtest.h>
+#include <linux/falloc.h>
 #include <stdio.h>
 
 #include <set>
@@ -343,7 +344,7 @@ TEST_F(Names, AReadOnlyFileSystemRefusesEveryChange) {
   EXPECT_FAILS(fs->remove_directory(root, "d", kRoot), read_only);
   EXPECT_FAILS(fs->rename(root, "f", root, "g", 0, kRoot), read_only);
   EXPECT_FAILS(fs->write(f.inode, 0, bytes_of("x"), kRoot), read_only);
-  EXPECT_FAILS(fs->allocate(f.inode, 0, 0, 10), read_only);
+  EXPECT_FAILS(fs->allocate(f.inode, 0, 0, 10, kRoot), read_only);
   EXPECT_FAILS(fs->set_attributes(f.inode, {}, kRoot), read_only);
   EXPECT_FAILS(fs->set_xattr(f.inode, "user.a", {}, posix::FileSystem::XattrMode::any), read_only);
   EXPECT_FAILS(fs->remove_xattr(f.inode, "user.a"), read_only);
@@ -359,13 +360,35 @@ TEST_F(Names, ChangingOwnerOrContentsDropsSetUserId) {
   EXPECT_EQ(stat(f.inode).mode, S_IFREG | 06755U);
   EXPECT_OK(fs->write(f.inode, 0, bytes_of("x"), kUser));
   EXPECT_EQ(stat(f.inode).mode, S_IFREG | 0755U);
-  posix::AttributeChange mode;
+  posix::AttributeChange mode, full;
   mode.mode = 06745;
+  full.mode = 06755;
   EXPECT_EQ(must(fs->set_attributes(f.inode, mode, kRoot)).mode, S_IFREG | 06745U);
   posix::AttributeChange group;
   group.gid = 5;
   // Without group execution set-group-id means something else, and stays.
   EXPECT_EQ(must(fs->set_attributes(f.inode, group, kUser)).mode, S_IFREG | 02745U);
+  // Cutting, and whatever fallocate(2) does.
+  posix::AttributeChange cut;
+  cut.size = 0;
+  const auto again = [&] { must(fs->set_attributes(f.inode, full, kRoot)); };
+  again();
+  EXPECT_EQ(must(fs->set_attributes(f.inode, cut, kRoot)).mode, S_IFREG | 06755U);
+  EXPECT_EQ(must(fs->set_attributes(f.inode, cut, kUser)).mode, S_IFREG | 0755U);
+  put(f.inode, 0, "some bytes");
+  for (const int how :
+       {0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE}) {
+    for (const std::uint64_t length : {std::uint64_t{5}, std::uint64_t{100}}) {
+      again();
+      EXPECT_OK(fs->allocate(f.inode, how, 0, length, kRoot));
+      EXPECT_EQ(stat(f.inode).mode, S_IFREG | 06755U) << how << ' ' << length;
+      EXPECT_OK(fs->allocate(f.inode, how, 0, length, kUser));
+      EXPECT_EQ(stat(f.inode).mode, S_IFREG | 0755U) << how << ' ' << length;
+    }
+  }
+  // Directories keep theirs: set-group-id means inheritance.
+  const Attributes d = must(fs->make_directory(root, "d", 02775, kRoot));
+  EXPECT_EQ(must(fs->set_attributes(d.inode, owner, kUser)).mode, S_IFDIR | 02775U);
 }
 
 TEST_F(Names, TimesFollowWhatIsDone) {
