@@ -52,8 +52,8 @@ struct AttributeChange {
 struct Caller {
   std::uint32_t uid = 0, gid = 0;
   std::uint32_t umask = 0;
-  // A regular file that it writes to, cuts or gives away loses set-user-id, and set-group-id where
-  // the group may execute it.
+  // What it writes to, cuts or gives away, unless that is a directory, loses set-user-id, and
+  // set-group-id where the group may execute it.
   bool clears_set_id = false;
 };
 

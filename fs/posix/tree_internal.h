@@ -28,9 +28,9 @@ constexpr std::uint64_t encode_device(std::uint32_t major, std::uint32_t minor) 
 
 // The mode once somebody who may not keep set-id bits has changed the file: set-user-id goes, and
 // set-group-id where it means that (with group execution; without, it once meant mandatory
-// locking).
+// locking). Directories keep theirs.
 constexpr std::uint64_t without_set_id(std::uint64_t mode) noexcept {
-  if (!S_ISREG(mode)) {
+  if (S_ISDIR(mode)) {
     return mode;
   }
   mode &= ~std::uint64_t{S_ISUID};

@@ -386,6 +386,12 @@ TEST_F(Names, ChangingOwnerOrContentsDropsSetUserId) {
       EXPECT_EQ(stat(f.inode).mode, S_IFREG | 0755U) << how << ' ' << length;
     }
   }
+  // So does a new owner of what is no regular file.
+  for (const std::uint32_t type : {S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK}) {
+    const Attributes node =
+        must(fs->create(root, "node" + std::to_string(type), type | 06755U, 0, 0, kRoot));
+    EXPECT_EQ(must(fs->set_attributes(node.inode, owner, kUser)).mode, type | 0755U);
+  }
   // Directories keep theirs: set-group-id means inheritance.
   const Attributes d = must(fs->make_directory(root, "d", 02775, kRoot));
   EXPECT_EQ(must(fs->set_attributes(d.inode, owner, kUser)).mode, S_IFDIR | 02775U);
