@@ -44,7 +44,7 @@ same() { diff <(contents "$1") <(contents "$2") && diff <(listing "$1") <(listin
 daemon_pid() { pgrep -f "zuse.*$POOL" | head -n 1; }
 
 cleanup() {
-  local status=$?
+  local status=${1:-$?}
   if [[ -n $(ls "$ZUSE_RUN_DIR"/*.sock 2>/dev/null) ]]; then
     zinject -c all >/dev/null 2>&1 || true # there may be no rule
     for socket in "$ZUSE_RUN_DIR"/*.sock; do zuse pool export -f "$(basename "$socket" .sock)" >/dev/null 2>&1 || pkill -f "$WORK" || true; done

@@ -29,7 +29,7 @@ users_daemon_ends() {
   done
   die "the user's daemon stays"
 }
-trap 'as_user zuse pool export -f $POOL >/dev/null 2>&1; umount /dev/fuse; cleanup' EXIT
+trap 'status=$?; as_user zuse pool export -f $POOL >/dev/null 2>&1 || :; umount -l /dev/fuse || :; cleanup $status' EXIT
 
 as_user truncate -s 128M d0.img d1.img d2.img
 as_user zuse pool create -m "$own/mnt" $POOL raidz1 d0.img d1.img d2.img || die "create"
