@@ -38,16 +38,30 @@ constexpr std::array<NibbleProducts, 256> all_nibble_products() {
 constexpr std::array<std::uint64_t, 256> all_bit_matrices() {
   std::array<std::uint64_t, 256> matrices{};
   for (unsigned by = 0; by < 256; ++by) {
-    std::uint8_t power = static_cast<std::uint8_t>(by);  // by * 2^column
-    for (unsigned column = 0; column < 8; ++column) {
-      for (unsigned row = 0; row < 8; ++row) {
-        const std::uint64_t bit = (std::uint64_t{power} >> row) & 1U;
-        matrices[by] |= bit << (8 * (7 - row) + column);
-      }
-      power = mul2(power);
-    }
+    matrices[by] = bit_matrix(static_cast<std::uint8_t>(by));
   }
   return matrices;
+}
+
+constexpr auto all_powers() {
+  std::array<std::uint8_t, 2 * kLogOfZero + 1> powers{};
+  std::uint8_t power = 1;
+  for (unsigned exponent = 0; exponent < kLogOfZero; ++exponent) {
+    powers[exponent] = power;
+    power = mul2(power);
+  }
+  return powers;
+}
+
+constexpr std::array<std::uint16_t, 256> all_logarithms() {
+  std::array<std::uint16_t, 256> logarithms{};
+  logarithms[0] = kLogOfZero;
+  std::uint8_t power = 1;
+  for (std::uint16_t exponent = 0; exponent < kFieldOrder; ++exponent) {
+    logarithms[power] = exponent;
+    power = mul2(power);
+  }
+  return logarithms;
 }
 
 }  // namespace
@@ -57,6 +71,8 @@ static_assert(kProductsValue[0x80][2] == 0x1d && kProductsValue[0x53][inverse(0x
 
 constinit const std::array<NibbleProducts, 256> kNibbleProducts = all_nibble_products();
 constinit const std::array<std::array<std::uint8_t, 256>, 256> kProducts = kProductsValue;
+constinit const std::array<std::uint8_t, 2 * kLogOfZero + 1> kExp2 = all_powers();
+constinit const std::array<std::uint16_t, 256> kLog2 = all_logarithms();
 constinit const std::array<std::uint64_t, 256> kBitMatrices = all_bit_matrices();
 
 }  // namespace zuse::raid

@@ -51,6 +51,27 @@ constexpr std::uint8_t inverse(std::uint8_t a) noexcept {
   return result;
 }
 
+// Multiplication by `by` as an 8 x 8 matrix over GF(2), as GFNI's affine instruction takes it: byte
+// 7 - i holds the bits of the factor that make up bit i of the product.
+constexpr std::uint64_t bit_matrix(std::uint8_t by) noexcept {
+  std::uint64_t matrix = 0;
+  std::uint8_t power = by;  // by * 2^column
+  for (unsigned column = 0; column < 8; ++column) {
+    for (unsigned row = 0; row < 8; ++row) {
+      const std::uint64_t bit = (std::uint64_t{power} >> row) & 1U;
+      matrix |= bit << (8 * (7 - row) + column);
+    }
+    power = mul2(power);
+  }
+  return matrix;
+}
+
+// Powers and logarithms, for products at run time. kLog2[0] is so large that every sum it is part
+// of finds a zero.
+inline constexpr std::uint16_t kLogOfZero = 512;
+extern const std::array<std::uint8_t, 2 * kLogOfZero + 1> kExp2;  // [i] = 2^i; 0 from kLogOfZero on
+extern const std::array<std::uint16_t, 256> kLog2;
+
 // Products of one coefficient, split for byte shuffles: c * b = low[b & 15] ^ high[b >> 4].
 struct NibbleProducts {
   std::array<std::uint8_t, 16> low;
@@ -60,8 +81,7 @@ struct NibbleProducts {
 extern const std::array<NibbleProducts, 256> kNibbleProducts;
 // kProducts[c][b] = c * b.
 extern const std::array<std::array<std::uint8_t, 256>, 256> kProducts;
-// Multiplication by a coefficient as an 8 x 8 matrix over GF(2), as GFNI's affine instruction takes
-// it: byte 7 - i holds the bits of the factor that make up bit i of the product.
+// bit_matrix(), by coefficient.
 extern const std::array<std::uint64_t, 256> kBitMatrices;
 
 static_assert(exp2(8) == 29 && exp2(32) == 157 && exp2(64) == 95 && exp2(128) == 133);

@@ -13,7 +13,8 @@ extern const Kernels kSsse3;
 extern const Kernels kAvx2;
 extern const Kernels kAvx512f;
 extern const Kernels kAvx512bw;
-extern const Kernels kGfni;
+extern const Kernels kGfni;      // with AVX-512
+extern const Kernels kGfniAvx2;  // the same name, where only AVX2 exists
 #endif
 
 }  // namespace zuse::raid

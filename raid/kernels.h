@@ -13,9 +13,12 @@
 namespace zuse::raid {
 
 inline constexpr unsigned kParityMax = 3;
-inline constexpr unsigned kColumnsMax = 255;      // parity and data together
-inline constexpr std::size_t kKernelStep = 64;    // bytes; kernels take multiples of it
-inline constexpr std::size_t kStripBytes = 8192;  // most bytes that one kernel call is given
+inline constexpr unsigned kDataColumnsMax = 255;  // beyond, weights would repeat
+inline constexpr unsigned kColumnsMax = kDataColumnsMax + kParityMax;
+inline constexpr std::size_t kKernelStep = 64;  // bytes; kernels take multiples of it
+// Where one pass follows another, work goes in strips of so many bytes, that the second finds what
+// the first left in the cache. A kernel that does all in one pass gets columns as long as they are.
+inline constexpr std::size_t kStripBytes = 8192;
 
 // One stretch of a stripe to compute parity for.
 struct Row {
@@ -23,6 +26,7 @@ struct Row {
   std::byte* const* parity;      // P, then Q, then R
   unsigned data_columns;
   std::size_t bytes;  // a multiple of kKernelStep
+  bool streaming;     // store past the caches; only if every parity is aligned to kKernelStep
 };
 
 // One stretch of a stripe to rebuild data columns in. With k columns missing and the parities
@@ -50,6 +54,9 @@ struct Kernels {
   // Fused: reads every column once. By set of parities in use (kP|kQ ...; [0] is unused). Null
   // where an implementation has none: generate and mul_add then do the work.
   void (*rebuild[8])(const Rebuild&) noexcept;
+  // Null for an implementation. "fastest" and "cycle" are tables of nothing but this: the table
+  // that takes columns of so many bytes, asked once for each stripe.
+  const Kernels& (*pick)(std::size_t column_bytes) noexcept;
 };
 
 }  // namespace zuse::raid

@@ -41,6 +41,7 @@ void mul_add(std::byte* into, const std::byte* from, std::size_t size, std::uint
 constinit const Kernels kOriginal = {.name = "original",
                                      .generate = {generate<1>, generate<2>, generate<3>},
                                      .mul_add = mul_add,
-                                     .rebuild = {}};
+                                     .rebuild = {},
+                                     .pick = nullptr};
 
 }  // namespace zuse::raid

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstring>
 
 #include "raid/recovery.h"
@@ -13,7 +14,7 @@ namespace zuse::raid {
 
 namespace {
 
-using DataPointers = std::array<const std::byte*, kColumnsMax>;
+using DataPointers = std::array<const std::byte*, kDataColumnsMax>;
 using Parities = std::array<std::byte*, kParityMax>;
 using Scratch = std::array<std::array<std::byte, kStripBytes>, kParityMax>;
 
@@ -35,10 +36,11 @@ std::array<std::uint8_t, kParityMax> sums_at(const std::byte* const* data, unsig
 
 // `parities` of them, for a strip of any size.
 void generate_strip(const Kernels& kernels, const DataPointers& data, unsigned data_columns,
-                    const Parities& parity, unsigned parities, std::size_t bytes) noexcept {
+                    const Parities& parity, unsigned parities, std::size_t bytes,
+                    bool streaming = false) noexcept {
   const std::size_t whole = bytes / kKernelStep * kKernelStep;
   if (whole != 0) {
-    kernels.generate[parities - 1]({data.data(), parity.data(), data_columns, whole});
+    kernels.generate[parities - 1]({data.data(), parity.data(), data_columns, whole, streaming});
   }
   for (std::size_t at = whole; at < bytes; ++at) {
     const auto sums = sums_at(data.data(), data_columns, at);
@@ -53,7 +55,7 @@ void rebuild_composed(const Kernels& kernels, const RecoveryPlan& plan, const Re
                       Scratch& scratch) noexcept {
   const Parities sums{scratch[0].data(), scratch[1].data(), scratch[2].data()};
   kernels.generate[plan.rows[plan.count - 1]](
-      {work.data, sums.data(), work.data_columns, work.bytes});
+      {work.data, sums.data(), work.data_columns, work.bytes, false});
   for (unsigned j = 0; j < plan.count; ++j) {
     kernels.mul_add(sums[plan.rows[j]], work.parity[j], work.bytes, 1);
   }
@@ -96,11 +98,11 @@ void rebuild_strip(const Kernels& kernels, const RecoveryPlan& plan, const DataP
   }
 }
 
-// Where the strip that starts at `from` ends: at most kStripBytes on, and where a column ends.
+// Where the strip that starts at `from` ends: where a column does, or at `size`.
 template <class Column>
 std::size_t strip_end(std::span<const Column> columns, std::size_t from,
                       std::size_t size) noexcept {
-  std::size_t end = std::min(size, from + kStripBytes);
+  std::size_t end = size;
   for (const Column& column : columns) {
     if (column.size() > from && column.size() < end) {
       end = column.size();
@@ -109,16 +111,26 @@ std::size_t strip_end(std::span<const Column> columns, std::size_t from,
   return end;
 }
 
+const Kernels& picked(const Kernels& kernels, std::size_t column_bytes) noexcept {
+  return kernels.pick == nullptr ? kernels : kernels.pick(column_bytes);
+}
+
+bool aligned(const std::byte* at) noexcept {
+  return reinterpret_cast<std::uintptr_t>(at) % kKernelStep == 0;
+}
+
 }  // namespace
 
-void generate(const Kernels& kernels, std::span<const ColumnView> data,
-              std::span<const MutableColumn> parity) {
-  const auto data_columns = static_cast<unsigned>(std::min<std::size_t>(data.size(), kColumnsMax));
+void generate(const Kernels& chosen, std::span<const ColumnView> data,
+              std::span<const MutableColumn> parity, Stores stores) {
+  const auto data_columns =
+      static_cast<unsigned>(std::min<std::size_t>(data.size(), kDataColumnsMax));
   const auto parities = static_cast<unsigned>(std::min<std::size_t>(parity.size(), kParityMax));
   if (data_columns == 0 || parities == 0) {
     return;
   }
   const std::size_t size = parity[0].size();
+  const Kernels& kernels = picked(chosen, size);
   DataPointers pointers;
   for (std::size_t from = 0; from < size;) {
     const std::size_t end = strip_end(data, from, size);
@@ -126,17 +138,19 @@ void generate(const Kernels& kernels, std::span<const ColumnView> data,
       pointers[i] = data[i].size() > from ? data[i].data() + from : nullptr;
     }
     Parities into{};
+    bool streaming = stores == Stores::streaming;
     for (unsigned row = 0; row < parities; ++row) {
       into[row] = parity[row].data() + from;
+      streaming = streaming && aligned(into[row]);
     }
-    generate_strip(kernels, pointers, data_columns, into, parities, end - from);
+    generate_strip(kernels, pointers, data_columns, into, parities, end - from, streaming);
     from = end;
   }
 }
 
 namespace {
 
-bool rebuild_missing(const Kernels& kernels, std::span<const MutableColumn> columns,
+bool rebuild_missing(const Kernels& chosen, std::span<const MutableColumn> columns,
                      unsigned parity_count, std::span<const unsigned> missing, bool parity_too) {
   if (columns.size() <= parity_count || columns.size() > kColumnsMax) {
     return false;
@@ -158,11 +172,21 @@ bool rebuild_missing(const Kernels& kernels, std::span<const MutableColumn> colu
     parities_lost = plan->lost_parity[row] ? row + 1 : parities_lost;
   }
 
+  const Kernels& kernels = picked(chosen, size);
+  // Strips, where a second pass follows or bytes go into scratch.
+  std::size_t strip = size;
+  if (parities_lost != 0 || (plan->count != 0 && kernels.rebuild[plan->row_set] == nullptr)) {
+    strip = kStripBytes;
+  }
+  for (unsigned i = 0; i < plan->count; ++i) {
+    strip = data[plan->data[i]].size() < size ? kStripBytes : strip;
+  }
+
   DataPointers pointers;
   Scratch scratch;   // syndromes, or parities that nobody lost
   Scratch overhang;  // "rebuilt" bytes past the end of short columns: zeros
   for (std::size_t from = 0; from < size;) {
-    const std::size_t end = strip_end(data, from, size);
+    const std::size_t end = std::min(strip_end(data, from, size), from + strip);
     for (unsigned i = 0; i < data_columns; ++i) {
       pointers[i] = data[i].size() > from ? data[i].data() + from : nullptr;
     }

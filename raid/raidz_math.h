@@ -15,11 +15,15 @@ namespace zuse::raid {
 using ColumnView = std::span<const std::byte>;
 using MutableColumn = std::span<std::byte>;
 
+// Where parity is stored. Streaming goes past the caches: right when it is next read by a device,
+// wrong when by this CPU. Columns that are not aligned to kKernelStep are stored the usual way.
+enum class Stores { cached, streaming };
+
 // Fills P, or P and Q, or P, Q and R.
-// shape: 1..3 parity columns, at least one data column, at most kColumnsMax together; no data
+// shape: 1..3 parity columns, at least one data column, at most kDataColumnsMax of them; no data
 // column longer than the parity columns, which all have one size.
 void generate(const Kernels& kernels, std::span<const ColumnView> data,
-              std::span<const MutableColumn> parity);
+              std::span<const MutableColumn> parity, Stores stores = Stores::cached);
 
 // Fills the missing columns, data or parity, from the others. `columns` holds the parity columns
 // first (P, Q, R: parity_count of them), then the data; `missing` are indexes into it, in any

@@ -3,8 +3,8 @@
 // With m data columns, column i has weight 1 in P, 2^(m-1-i) in Q and 4^(m-1-i) in R. The syndrome
 // of a parity is its stored value plus its value over the columns that are there: the weighted sum
 // of what is missing. k syndromes make k equations; the matrix inverted here solves them. Every
-// square part of the weight matrix can be inverted while m <= 255 - the tests check each one -
-// except that two columns 255 apart would have equal weights. source: format page 03 section 6.
+// square part of the weight matrix can be inverted while m <= 255: weights repeat only after 255
+// columns. The tests invert each one. source: format page 03 section 6.
 #pragma once
 
 #include <array>

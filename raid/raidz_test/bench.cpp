@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <deque>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -14,7 +15,6 @@ namespace zuse::raidz_test {
 
 namespace {
 
-constexpr unsigned kShift = 12;
 constexpr unsigned kSmallest = 12;
 constexpr unsigned kLargest = 24;
 // A measurement ends at this much data or this much time, whichever is first.
@@ -43,6 +43,19 @@ void measure(Measurement& result, std::uint64_t bytes, unsigned parities, std::s
   result.total_bandwidth = result.disk_bandwidth * (result.data_columns + parities);
 }
 
+// The block: one stripe, or the rows of an expanded one.
+std::deque<Stripe> rows_of(const Geometry& block, const Options& options, std::mt19937_64& random) {
+  std::deque<Stripe> rows;
+  if (!options.expanded) {
+    rows.emplace_back(block, random);
+    return rows;
+  }
+  for (const Geometry& row : expanded_rows(block, options.reflow)) {
+    rows.emplace_back(row, random);
+  }
+  return rows;
+}
+
 void print(const Measurement& row) {
   std::printf("%s, %s, %u, %zu, %.1f, %.1f, %llu\n", row.implementation.c_str(), row.method.c_str(),
               row.data_columns, row.block, row.disk_bandwidth, row.total_bandwidth,
@@ -69,11 +82,19 @@ int benchmark(const Options& options) {
     for (unsigned parities = 1; parities <= raid::kParityMax; ++parities) {
       for (unsigned exponent = kSmallest; exponent <= kLargest; ++exponent) {
         const std::size_t block = std::size_t{1} << exponent;
-        const Stripe stripe({block, kShift, options.data_columns, 0}, random);
+        const auto rows =
+            rows_of({block, options.ashift, options.data_columns, 0}, options, random);
+        std::size_t data_bytes = 0;
+        for (const Stripe& stripe : rows) {
+          data_bytes += stripe.data_bytes();
+        }
         Measurement row{
             kernels->name, kGenerateMethods[parities - 1], options.data_columns, block, 0, 0, 0};
-        measure(row, kGenerateBytes, parities, stripe.data_bytes(),
-                [&] { raid::generate(*kernels, stripe.data(), stripe.parity().first(parities)); });
+        measure(row, kGenerateBytes, parities, data_bytes, [&] {
+          for (const Stripe& stripe : rows) {
+            raid::generate(*kernels, stripe.data(), stripe.parity().first(parities));
+          }
+        });
         add(std::move(row));
       }
     }
@@ -92,10 +113,10 @@ int benchmark(const Options& options) {
       }
       for (unsigned exponent = kSmallest; exponent <= kLargest; ++exponent) {
         const std::size_t block = std::size_t{1} << exponent;
-        if (block / options.data_columns < std::size_t{1} << kShift) {
+        if (block / options.data_columns < std::size_t{1} << options.ashift) {
           continue;  // columns below a sector
         }
-        const Stripe stripe({block, kShift, options.data_columns, 0}, random);
+        const Stripe stripe({block, options.ashift, options.data_columns, 0}, random);
         Measurement row{kernels->name, kRebuildMethods[set], options.data_columns, block, 0, 0, 0};
         const auto missing = losses(set, data);
         // The parities that are not to be used count as lost; they are not made anew.

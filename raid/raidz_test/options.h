@@ -11,13 +11,16 @@
 namespace zuse::raidz_test {
 
 struct Options {
-  unsigned ashift = 9;           // log2 of the sector
+  unsigned ashift = 9;           // log2 of the sector; of a benchmark 12, if not given
   unsigned offset_exponent = 0;  // the block starts 2^n bytes into its memory, rounded down to 512
   unsigned data_columns = 8;
   unsigned size_exponent = 19;  // block of 2^n bytes
   bool sweep = false;
   std::optional<unsigned> seconds;  // limit of the sweep
   bool benchmark = false;
+  bool expanded = false;                     // rows of one sector a column, as after an expansion
+  std::uint64_t reflow = ~std::uint64_t{0};  // bytes of the block that have been moved already
+  bool debugger = false;                     // attach gdb to a crash
   int verbosity = 0;
   bool must_fail = false;  // leave the work out: every check has to notice
   std::uint64_t seed = 0;

@@ -44,6 +44,19 @@ std::vector<std::size_t> column_sizes(const Geometry& geometry) {
   return sizes;
 }
 
+std::vector<Geometry> expanded_rows(const Geometry& geometry, std::uint64_t reflow) {
+  const std::size_t sector = std::size_t{1} << geometry.ashift;
+  std::vector<Geometry> rows;
+  for (std::size_t at = 0; at < geometry.size;) {
+    const unsigned width =
+        at < reflow ? geometry.data_columns : std::max(1U, geometry.data_columns - 1);
+    const std::size_t size = std::min(width * sector, geometry.size - at);
+    rows.push_back({size, geometry.ashift, width, geometry.offset});
+    at += size;
+  }
+  return rows;
+}
+
 Stripe::Stripe(const Geometry& geometry, std::mt19937_64& random) {
   const auto sizes = column_sizes(geometry);
   for (const std::size_t size : sizes) {

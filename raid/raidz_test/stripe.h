@@ -23,6 +23,11 @@ struct Geometry {
 // Bytes of each data column that is not empty. source: format page 03 section 4.
 std::vector<std::size_t> column_sizes(const Geometry& geometry);
 
+// The rows that an expanded raidz lays a block of `geometry.size` bytes out in: one sector a
+// column, each row with parity of its own. The first `reflow` bytes were moved to the whole width;
+// rows after them still lack the new column.
+std::vector<Geometry> expanded_rows(const Geometry& geometry, std::uint64_t reflow);
+
 class Stripe {
  public:
   // Random data, and parity by the byte-wise reference.

@@ -29,9 +29,10 @@ inline constexpr std::array<const char*, 8> kRebuildMethods{"",      "rec_p",  "
 std::vector<unsigned> losses(unsigned parity_set, std::span<const unsigned> data);
 
 // gen_p ... gen_pqr against the reference; rec_p ... rec_pqr for every combination of lost data
-// columns; "mixed": every loss of up to three columns, parity or data; "search": columns silently
-// wrong, found by trying combinations against a checksum of the data, as a reader does.
-// `skip_work`: do nothing where the implementation should work; each check must then fail.
+// columns (of a large stripe, a random part of them); "mixed": every loss of up to three columns,
+// parity or data; "search": columns silently wrong, found by trying combinations against a checksum
+// of the data, as a reader does. `skip_work`: do nothing where the implementation should work; each
+// check must then fail.
 std::vector<Check> verify(const raid::Kernels& kernels, Stripe& stripe, bool skip_work,
                           std::uint64_t seed);
 

@@ -1,6 +1,7 @@
 // The field and the equations of recovery.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <vector>
 
 #include "raid/gf256.h"
@@ -42,12 +43,12 @@ TEST(FieldTest, EveryNonZeroElementHasAnInverse) {
   }
 }
 
-// Whether some columns can be rebuilt depends only on their distances from the last one, so widths
-// up to 252 hold all smaller cases. All triples of 252 columns are too many for a unit test in one
+// Whether some columns can be rebuilt depends only on their distances from the last one, so width
+// 255 holds all smaller cases. All triples of 255 columns are too many for a unit test in one
 // go: triples are taken relative to the last column of the three (a common factor of a row or
 // column does not change whether a matrix can be inverted).
 TEST(RecoveryTest, EverySquareMinorOfTheWeightsIsInvertible) {
-  constexpr unsigned kData = kColumnsMax - kParityMax;
+  constexpr unsigned kData = kDataColumnsMax;
   for (unsigned row = 0; row < 3; ++row) {
     for (unsigned x = 0; x < kData; ++x) {
       const unsigned rows[]{row};
@@ -67,6 +68,44 @@ TEST(RecoveryTest, EverySquareMinorOfTheWeightsIsInvertible) {
     for (unsigned y = x + 1; y + 1 < kData; ++y) {
       const unsigned columns[]{x, y, kData - 1};
       ASSERT_TRUE(invert(weights(rows, columns, kData), 3)) << x << " " << y;
+    }
+  }
+}
+
+// Beyond that nothing is promised: the weights of two columns that are 255 apart are equal.
+TEST(RecoveryTest, WeightsRepeatAfter255Columns) {
+  const unsigned rows[]{0, 1};
+  const unsigned columns[]{0, 255};
+  EXPECT_FALSE(invert(weights(rows, columns, 256), 2));
+  EXPECT_TRUE(invert(weights(rows, std::array{0U, 254U}, 255), 2));
+}
+
+// The coefficients that a plan writes down are what elimination gives, for every loss.
+TEST(RecoveryTest, PlansHoldTheInverseOfTheWeights) {
+  for (const unsigned data : {1U, 2U, 3U, 4U, 8U, 15U, 24U, 64U, 255U}) {
+    const unsigned columns = kParityMax + data;
+    const unsigned step = data <= 24 ? 1 : 17;
+    const auto check = [&](std::vector<unsigned> missing) {
+      const auto plan = plan_recovery(kParityMax, data, missing);
+      ASSERT_TRUE(plan);
+      const auto inverse = invert(weights(std::span(plan->rows).first(plan->count),
+                                          std::span(plan->data).first(plan->count), data),
+                                  plan->count);
+      ASSERT_TRUE(inverse);
+      for (unsigned i = 0; i < plan->count; ++i) {
+        for (unsigned j = 0; j < plan->count; ++j) {
+          ASSERT_EQ(plan->coefficients[i][j], (*inverse)[i][j]) << data << " columns";
+        }
+      }
+    };
+    for (unsigned a = 0; a < columns; ++a) {
+      check({a});
+      for (unsigned b = a + 1; b < columns; b += step) {
+        check({a, b});
+        for (unsigned c = b + 1; c < columns; c += step) {
+          check({a, b, c});
+        }
+      }
     }
   }
 }
@@ -92,8 +131,8 @@ TEST(RecoveryTest, ImpossibleLossesAreRefused) {
   EXPECT_FALSE(plan_recovery(2, 4, beyond));
   EXPECT_FALSE(plan_recovery(0, 4, {}));
   EXPECT_FALSE(plan_recovery(4, 4, {}));
-  EXPECT_FALSE(plan_recovery(3, 253, {}));
-  EXPECT_TRUE(plan_recovery(3, 252, {}));
+  EXPECT_FALSE(plan_recovery(3, 256, {}));
+  EXPECT_TRUE(plan_recovery(3, 255, {}));
 }
 
 }  // namespace

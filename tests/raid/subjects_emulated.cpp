@@ -5,8 +5,9 @@ namespace zuse::raid {
 extern const Kernels kEmulatedAvx512f;
 extern const Kernels kEmulatedAvx512bw;
 extern const Kernels kEmulatedGfni;
+extern const Kernels kEmulatedGfniAvx2;
 
 std::vector<const Kernels*> subjects() {
-  return {&kEmulatedAvx512f, &kEmulatedAvx512bw, &kEmulatedGfni};
+  return {&kEmulatedAvx512f, &kEmulatedAvx512bw, &kEmulatedGfni, &kEmulatedGfniAvx2};
 }
 }  // namespace zuse::raid

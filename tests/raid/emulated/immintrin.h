@@ -13,6 +13,9 @@
 #define _mm512_maskz_srli_epi64(mask, value, count) \
   simde_mm512_maskz_mov_epi64(mask, simde_mm512_srli_epi64(value, count))
 #endif
+#ifndef _mm512_stream_si512
+#define _mm512_stream_si512(at, value) simde_mm512_storeu_si512(at, value)
+#endif
 #ifndef __mmask64
 #define __mmask64 simde__mmask64
 #endif
