@@ -84,6 +84,9 @@ class BlockDevice {
   virtual std::uint64_t size() const = 0;     // bytes
   virtual unsigned sector_shift() const = 0;  // log2 of the smallest write, >= 9
   virtual bool read_only() const = 0;
+  // What is written goes to the device from memory, and this CPU does not read it again (direct
+  // I/O): it need not be left in the caches.
+  virtual bool uncached() const { return false; }
   // Begins one request. A request that runs past size(), or a write to a read-only device, ends
   // with io_error. Never blocks on the device where it can be avoided; must end in exactly one
   // request.finish(), now or while the batch is waited for.

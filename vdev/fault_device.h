@@ -66,6 +66,7 @@ class FaultDevice final : public BlockDevice {
   std::uint64_t size() const override { return inner_->size(); }
   unsigned sector_shift() const override { return inner_->sector_shift(); }
   bool read_only() const override { return inner_->read_only(); }
+  bool uncached() const override { return inner_->uncached(); }
   void start(IoRequest& request, IoBatch& batch) override;
 
   BlockDevice& inner() noexcept { return *inner_; }

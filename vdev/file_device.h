@@ -36,6 +36,7 @@ class FileDevice final : public BlockDevice {
 
   // Whether I/O bypasses the page cache.
   bool direct() const noexcept { return access_.offset_alignment > 1; }
+  bool uncached() const override { return direct(); }
   bool is_block_device() const noexcept { return is_block_device_; }
 
  private:

@@ -102,7 +102,7 @@ class Raidz final : public Top {
       at += size;
     }
     raid::generate(*context_.kernels, std::span(columns).first(job.map.data_columns()),
-                   std::span(std::as_const(parity)).first(job.map.parity));
+                   std::span(std::as_const(parity)).first(job.map.parity), stores_for(job));
     job.columns.reserve(job.map.columns.size() * 2);
     for (std::size_t c = 0; c < job.map.columns.size(); ++c) {
       const RaidzColumn& place = job.map.columns[c];
@@ -118,6 +118,19 @@ class Raidz final : public Top {
  private:
   void map(std::uint64_t offset, std::uint64_t size, RaidzMap& into) const {
     map_block({geometry_.children, geometry_.parity, geometry_.ashift}, offset, size, into);
+  }
+
+  // Parity that goes straight to its devices is not worth a place in the caches.
+  raid::Stores stores_for(const WriteJob& job) const {
+    for (unsigned p = 0; p < job.map.parity; ++p) {
+      for (const Leaf* const leaf : children_[job.map.columns[p].child].leaves) {
+        const BlockDevice* const device = leaf->device();
+        if (device == nullptr || !device->uncached()) {
+          return raid::Stores::cached;
+        }
+      }
+    }
+    return raid::Stores::streaming;
   }
 
   static std::span<ColumnIo> data_columns(ReadJob& job) {

@@ -69,7 +69,7 @@ struct WriteJob {
 
 // What a vdev needs of its tree.
 struct TreeContext {
-  const raid::Kernels* kernels = nullptr;
+  std::atomic<const raid::Kernels*> kernels = nullptr;
   bool read_only = false;
   // A leaf has failed too often: (leaf, true: I/O errors, false: checksum errors).
   std::function<void(Leaf&, bool)> distrust;

@@ -52,6 +52,16 @@ class Tree final : public VdevTree {
     return {};
   }
 
+  Result<void> set_raidz_impl(const std::string& name) override {
+    const auto chosen = raid::choose(name);
+    if (!chosen) {
+      return fail(Errc::invalid, chosen.error());
+    }
+    context_.kernels = *chosen;
+    return {};
+  }
+  std::string raidz_impl() const override { return context_.kernels.load()->name; }
+
   unsigned top_count() const override { return static_cast<unsigned>(tops_.size()); }
   TopGeometry geometry(unsigned top) const override {
     return top < tops_.size() && tops_[top] ? tops_[top]->geometry() : TopGeometry{};
@@ -231,7 +241,7 @@ Result<void> Tree::build_top(std::uint32_t index, const LeafOpener& open_leaf) {
     children.push_back(std::move(child));
   } else {
     geometry.children = static_cast<unsigned>(config.children.size());
-    if (config.children.empty() || config.children.size() > raid::kColumnsMax) {
+    if (config.children.empty() || config.children.size() > raid::kDataColumnsMax) {
       return fail(Errc::invalid,
                   name + " has " + std::to_string(config.children.size()) + " children");
     }

@@ -186,6 +186,11 @@ class VdevTree {
   // Errors to zero; FAULTED and DEGRADED leaves whose device answers become ONLINE. 0: all leaves.
   virtual Result<void> clear(std::uint64_t guid) = 0;
 
+  // Which parity implementation works: a name that raid::choose() takes, "fastest" at first. It is
+  // a matter of this process, and stored nowhere. errors: invalid, with the names there are.
+  virtual Result<void> set_raidz_impl(const std::string& name) = 0;
+  virtual std::string raidz_impl() const = 0;
+
   virtual VdevStatus status() const = 0;
   // The current shape with per-leaf flags, to be written to labels and the MOS.
   virtual VdevConfig config() const = 0;

@@ -14,6 +14,7 @@
 #include "fs/control/json_views.h"
 #include "fs/control/mounts.h"
 #include "fs/control/run_directory.h"
+#include "raid/registry.h"
 
 namespace zuse::cli {
 namespace {
@@ -33,6 +34,14 @@ Result<bool> on_or_off(const std::string& name, const std::string& value) {
     return value == "on";
   }
   return fail(Errc::invalid, "'" + name + "' must be one of 'on' or 'off'");
+}
+
+// Refused here, before a daemon is started or a byte written.
+Result<std::string> raidz_impl(const std::string& name) {
+  if (const auto chosen = raid::choose(name); !chosen) {
+    return fail(Errc::invalid, chosen.error());
+  }
+  return name;
 }
 
 Result<control::DaemonOptions> create_options(const CreateWords& words) {
@@ -62,6 +71,8 @@ Result<control::DaemonOptions> create_options(const CreateWords& words) {
       if (value != "none") {
         return fail(Errc::unsupported, "there is no cache file: cachefile can only be 'none'");
       }
+    } else if (name == "raidz_impl") {
+      ZUSE_TRY(options.import.raidz_impl, raidz_impl(value));
     } else {
       create.pool_properties[name] = value;
     }
@@ -204,6 +215,8 @@ Result<control::DaemonOptions> import_options(const ImportWords& words,
       ZUSE_TRY(options.import.read_only, on_or_off(name, value));
     } else if (name == "altroot") {
       options.altroot = value;
+    } else if (name == "raidz_impl") {
+      ZUSE_TRY(options.import.raidz_impl, raidz_impl(value));
     } else if (name == "cachefile" && value == "none") {
       continue;
     } else {

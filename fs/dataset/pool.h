@@ -47,8 +47,9 @@ struct ImportOptions {
   std::string pool;                      // name or guid in decimal
   std::string new_name;
   bool read_only = false;
-  LeafDecorator decorate;  // may be empty
-  bool force = false;      // a foreign host's, or one last active elsewhere
+  std::string raidz_impl = "fastest";  // the parity implementation, for as long as it is imported
+  LeafDecorator decorate;              // may be empty
+  bool force = false;                  // a foreign host's, or one last active elsewhere
   std::uint64_t arc_max = std::uint64_t{256} << 20;
   std::uint64_t dirty_max = std::uint64_t{128} << 20;
 };

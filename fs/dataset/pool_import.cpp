@@ -154,6 +154,7 @@ Result<std::unique_ptr<Pool>> Pool::import(const ImportOptions& options,
   }
   pool::PoolCandidate candidate = *chosen;
   ZUSE_TRY(auto storage, open_storage(candidate, options, devices));
+  ZUSE_TRY_VOID(storage->tree().set_raidz_impl(options.raidz_impl));
   pool::PoolConfig config = candidate.config;
   if (!options.new_name.empty()) {
     config.name = options.new_name;

@@ -6,6 +6,7 @@
 #include "fs/dataset/pool_impl.h"
 #include "fs/format/feature.h"
 #include "fs/pool/label.h"
+#include "raid/registry.h"
 
 namespace zuse::dataset {
 namespace {
@@ -158,6 +159,12 @@ std::map<std::string, PropertyValue> PoolImpl::pool_properties() const {
     }
     number("ashift", ashift, std::to_string(ashift));
   }
+  const std::string raidz_impl = storage_->tree().raidz_impl();
+  all["raidz_impl"] = {
+      raidz_impl == "fastest" ? "fastest (" + raid::fastest_in_words() + ")" : raidz_impl,
+      0,
+      raidz_impl == "fastest" ? PropertySource::defaulted : PropertySource::local,
+      {}};
   const auto props = directory_entry(*mos_, key::kPoolProps);
   for (const StoredPoolProperty& property : stored_pool_properties()) {
     std::uint64_t value = property.default_value;
@@ -208,6 +215,9 @@ Result<void> PoolImpl::write_pool_property(object::Tx& tx, const std::string& na
 }
 
 Result<void> PoolImpl::set_pool_property(const std::string& name, const std::string& value) {
+  if (name == "raidz_impl") {  // of this process: nothing is written
+    return storage_->tree().set_raidz_impl(value);
+  }
   if (options_.read_only) {
     return fail(Errc::read_only, "pool '" + name_ + "' is read-only");
   }
