@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,11 +30,6 @@ ChecksumWords fletcher2(std::span<const std::byte> data, ByteOrder order) {
     b1 += a1;
   }
   return {a0, a1, b0, b1};
-}
-
-const Fletcher4& fastest_fletcher4() noexcept {
-  static const Fletcher4& chosen = *fletcher4_implementations().back();
-  return chosen;
 }
 
 ChecksumWords fletcher4(std::span<const std::byte> data, ByteOrder order) {
@@ -162,13 +158,59 @@ std::span<const Fletcher4* const> fletcher4_implementations() noexcept {
   static const std::vector<const Fletcher4*> usable = [] {
     std::vector<const Fletcher4*> list{&kFletcher4Scalar};
 #if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse2") != 0) {
+      list.push_back(&kFletcher4Sse2);
+    }
+    if (__builtin_cpu_supports("ssse3") != 0) {
+      list.push_back(&kFletcher4Ssse3);
+    }
     if (__builtin_cpu_supports("avx2") != 0) {
       list.push_back(&kFletcher4Avx2);
+    }
+    if (__builtin_cpu_supports("avx512f") != 0) {
+      list.push_back(&kFletcher4Avx512);
     }
 #endif
     return list;
   }();
   return usable;
+}
+
+namespace {
+
+const Fletcher4& measure_fletcher4() {
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::byte> block(16384);
+  std::uint32_t state = 1;
+  for (std::byte& one : block) {
+    state = state * 1664525U + 1013904223U;
+    one = static_cast<std::byte>(state >> 24U);
+  }
+  const auto all = fletcher4_implementations();
+  ChecksumWords right{};
+  all.front()->sum(block.data(), block.size(), false, right.data());
+  const Fletcher4* fastest = all.front();
+  auto best = Clock::duration::max();
+  for (const Fletcher4* const one : all) {
+    for (int attempt = 0; attempt < 8; ++attempt) {
+      ChecksumWords out{};
+      const auto start = Clock::now();
+      one->sum(block.data(), block.size(), false, out.data());
+      const auto took = Clock::now() - start;
+      if (out == right && took < best) {
+        best = took;
+        fastest = one;
+      }
+    }
+  }
+  return *fastest;
+}
+
+}  // namespace
+
+const Fletcher4& fastest_fletcher4() noexcept {
+  static const Fletcher4& chosen = measure_fletcher4();
+  return chosen;
 }
 
 Result<void> check_supported(format::Checksum algorithm) {

@@ -8,7 +8,10 @@ namespace zuse::codec {
 
 extern const Fletcher4 kFletcher4Scalar;
 #if defined(__x86_64__)
+extern const Fletcher4 kFletcher4Sse2;
+extern const Fletcher4 kFletcher4Ssse3;
 extern const Fletcher4 kFletcher4Avx2;
+extern const Fletcher4 kFletcher4Avx512;
 #endif
 
 }  // namespace zuse::codec
