@@ -154,6 +154,7 @@ Result<void> serve(const DaemonOptions& options,
   dataset::ImportOptions import = options.import;
   if (options.create) {
     dataset::CreateOptions create = *options.create;
+    create.command_line = options.command_line;
     create.format_root = [](object::Objset& objset, object::Tx& tx) {
       return posix::format_file_system(objset, tx);
     };
@@ -177,7 +178,9 @@ Result<void> serve(const DaemonOptions& options,
   const auto let_go = [&](int*) { service.on_end({}); };
   int guarded = 0;
   const std::unique_ptr<int, decltype(let_go)> guard(&guarded, let_go);
-  service.remember(options.command_line);
+  if (!options.create) {
+    service.remember(options.command_line);
+  }
   if (options.mount) {
     started.warnings = service.mount_all();
   }

@@ -37,6 +37,7 @@ struct CreateOptions {
   bool force = false;  // use images that belong to an exported or foreign pool
   std::map<std::string, std::string> pool_properties;  // -o
   std::map<std::string, std::string> properties;       // -O, of the root dataset
+  std::string command_line;                            // the first record of the pool's history
   // Puts the first contents of a file system into the root dataset's object set; fs/posix hands it
   // down.
   std::function<Result<void>(object::Objset&, object::Tx&)> format_root;

@@ -217,8 +217,10 @@ Result<void> PoolImpl::initialise(const CreateOptions& options) {
     const LockGuard lock(mutex_);
     writable_.push_back(head);
   }
-  std::string command = "zpool create " + name_;
-  ZUSE_TRY_VOID(append_history(*mos_, tx, history_object_, command_record(command, tx.txg())));
+  if (!options.command_line.empty()) {
+    ZUSE_TRY_VOID(append_history(*mos_, tx, history_object_,
+                                 command_record(options.command_line, tx.txg())));
+  }
   first_ = true;
   ZUSE_TRY_VOID(sync_txg(pool::kFirstTxg));
   const LockGuard lock(mutex_);

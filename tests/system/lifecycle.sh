@@ -8,6 +8,7 @@ gone() { for _ in $(seq 100); do [[ -S $ZUSE_RUN_DIR/$POOL.sock ]] || return 0; 
 
 create $POOL raidz1 "${IMAGES[@]}"
 mountpoint -q "$MNT" || die "not mounted after create"
+[[ $(zuse pool history $POOL | grep -c "pool create .*$POOL raidz1") == 1 ]] || die "the history does not begin with one create: $(zuse pool history $POOL)"
 mkdir "$MNT/dir" && echo one >"$MNT/dir/file"
 zuse pool export $POOL
 mountpoint -q "$MNT" && die "mounted after export"
